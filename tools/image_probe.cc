@@ -1,7 +1,8 @@
-// What tests/images and bench/vision.py drive. Reads names of files on standard input, a line each, and writes a line for
-// each, or "error MESSAGE":
+// What tests/images and bench/vision.py drive. Reads names of files on standard input, a line each, and writes a line
+// for each, or "error MESSAGE":
 //   image_probe white|drop   WIDTH HEIGHT SHA-256-OF-THE-RGB-BYTES
-//   image_probe time RUNS    the least milliseconds of so many runs, from the file's bytes to 384 x 384 pixels (bilinear)
+//   image_probe time RUNS    the least milliseconds of so many runs, from the file's bytes to 384 x 384 pixels
+//   (bilinear)
 // Not shipped.
 #include <algorithm>
 #include <chrono>
@@ -34,8 +35,8 @@ StatusOr<double> least_milliseconds(const std::string& path, int runs) {
     ASSIGN_OR_RETURN(const std::unique_ptr<ImageReader> reader, ImageReader::open(bytes));
     ASSIGN_OR_RETURN(const RgbImage image, reader->decode());
     RETURN_IF_ERROR(resize(image, 384, 384, {.filter = ResizeFilter::kBilinear}, detect_isa()).status());
-    least = std::min(least,
-                     std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    least =
+        std::min(least, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   return least;
 }

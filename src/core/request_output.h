@@ -99,8 +99,8 @@ struct RequestOutput {
   // SamplingParams::capture_cross_attention. Null: not requested, or the request ended before its whole prompt ran.
   std::shared_ptr<const CrossAttentionWeights> cross_attention;
   // SamplingParams::capture_encoder_output: [num_positions, width] of each item, from the request's own encodes. Empty:
-  // not requested, or the items' tables existed already and the request did not encode: so it is with spliced items whose
-  // rows came from another process.
+  // not requested, or the items' tables existed already and the request did not encode: so it is with spliced items
+  // whose rows came from another process.
   std::vector<float> encoder_output;
   std::vector<CompletionOutput> outputs;
   bool finished = false;

@@ -209,7 +209,8 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
   // Whether rows are spliced alone: those that come from elsewhere are read where they lie, so none are captured.
   static bool is_spliced(const ModelSpec& spec) { return spec.consumers() == Consumers::kSplice; }
 
-  bool drops_spliced_rows_ = false;  // for tests that encode elsewhere: answers are without them wherever they were made
+  bool drops_spliced_rows_ =
+      false;  // for tests that encode elsewhere: answers are without them wherever they were made
   bool expects_errors_ = false;
   std::map<std::string, std::string> errors_;  // of requests of run()
   TestFolder dir_;

@@ -59,9 +59,9 @@ std::string bare(const std::string& name) {
 
 // Its layers, or a tower's in front of it.
 bool is_encoders(std::string_view name) {
-  constexpr std::string_view kBeginnings[] = {"encoder.", "vision_model.", "visual.", "vision_tower.",
-                                              "multi_modal_projector.", "image_pro", "image_pos",
-                                              "visual_temporal_embed."};
+  constexpr std::string_view kBeginnings[] = {"encoder.",      "vision_model.",          "visual.",
+                                              "vision_tower.", "multi_modal_projector.", "image_pro",
+                                              "image_pos",     "visual_temporal_embed."};
   return std::ranges::any_of(kBeginnings, [name](std::string_view beginning) { return name.starts_with(beginning); });
 }
 

@@ -169,7 +169,8 @@ TEST(Florence2ImageRows, ASinglePlaceHasARowMoreThanItsMap) {
   const ImageRowCounts counts = rows->count(std::vector<int64_t>{3, 8, 4}, {}).value();
   EXPECT_EQ(counts.num_positions, 3);
   EXPECT_EQ(counts.num_rows, 3);
-  EXPECT_THAT(error_message(rows->count(std::vector<int64_t>{3, 8, 3}, {}).status()), HasSubstr("smaller than a kernel"));
+  EXPECT_THAT(error_message(rows->count(std::vector<int64_t>{3, 8, 3}, {}).status()),
+              HasSubstr("smaller than a kernel"));
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ std::optional<TimestampRules> timestamp_rules(const PreparedRequest& prepared, c
 
 Status check_structured(const ParsedRequest& request, const PromptProcessor& prompts) {
   if (!prompts.has_structured_answers()) {
-    return field_error("return_structured",
-                       "return_structured: the answers of this model are text alone; those of Donut and Florence-2 have forms");
+    return field_error(
+        "return_structured",
+        "return_structured: the answers of this model are text alone; those of Donut and Florence-2 have forms");
   }
   if (!prompts.has_tokenizer()) {
     return field_error("return_structured", "return_structured needs a tokenizer, and the model's folder has none");

@@ -48,8 +48,8 @@ TEST(Families, AreFoundByTheSameNames) {
   EXPECT_FALSE(family_of(unknown).has_value());
 }
 
-// A folder without a tokenizer.json has a tokenizer by its model's type. Moonshine, BLIP and Qwen2-VL are published with
-// one; a composite model's is its decoder's, which tokenizer_config.json names (as Pix2Struct's does).
+// A folder without a tokenizer.json has a tokenizer by its model's type. Moonshine, BLIP and Qwen2-VL are published
+// with one; a composite model's is its decoder's, which tokenizer_config.json names (as Pix2Struct's does).
 TEST(Families, HaveATokenizerByTheirType) {
   for (const FamilyTraits& model : family_traits()) {
     TokenizerHints hints;
