@@ -172,7 +172,7 @@ StatusOr<std::vector<int32_t>> ConfigReader::token_ids(std::string_view key) con
 }
 
 std::string_view ModelConfig::decoder_key() const {
-  for (const std::string_view key : {"decoder", "text_config"}) {
+  for (const std::string_view key : kDecoderKeys) {
     const Json* object = raw.find(key);
     if (object != nullptr && object->is_object()) return key;
   }

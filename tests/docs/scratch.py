@@ -36,6 +36,7 @@ HUB = {
     "facebook/bart-large-cnn": TEXT,
     "microsoft/trocr-base-printed": LINE,
     DONUT: (RECEIPT, ["<s_cord-v2>", "<s_total>", "</s_total>"]),
+    "florence-community/Florence-2-base": (MODELS / "florence2-float16", [f"<loc_{i}>" for i in range(0, 1000, 40)]),
     "google/flan-t5-base": MODELS / "t5-float32",
     "Helsinki-NLP/opus-mt-en-de": TRANSLATES,
     "facebook/m2m100_418M": ("M2M100Tokenizer", ["__en__", "__fr__", "__de__"]),
@@ -49,7 +50,7 @@ MODEL_OF_PAGE = {"docs/transcribe.md": SPEECH, "docs/tutorials/transcribe.md": S
                  "docs/migrate/openai-whisper.md": SPEECH, "docs/migrate/faster-whisper.md": SPEECH, "docs/migrate/whisper-cpp.md": SPEECH,
                  "docs/migrate/ctranslate2.md": TRANSLATES}
 SECONDS = {"talk.mp3": 3, "talk.wav": 4, "interview.m4a": 5, "recordings/monday.wav": 2, "recordings/tuesday.flac": 3, "talks/a.wav": 2, "talks/b.wav": 3}
-PICTURES = ["line.png", "receipt.png", "scans/a.png", "scans/more/b.png", "more/c.png"]
+PICTURES = ["line.png", "receipt.png", "photo.png", "scans/a.png", "scans/more/b.png", "more/c.png"]
 LINES = "The ship leaves tomorrow.\n\nGood morning.\n"
 REQUESTS = [{"id": "r1", "prompt": "Some text.", "max_tokens": 8}, {"id": "r2", "prompt": "More text.", "max_tokens": 8}]
 # `transept serve` runs until it is ended. In a block it is started, must become ready, and must end orderly. curl fails where the
@@ -94,7 +95,8 @@ def with_words(folder, base, words):
     folder.mkdir(parents=True)
     for name, content in hub_models.files_of(base).items():
         (folder / name).write_bytes(content)
-    size = json.loads((folder / "config.json").read_text(encoding="utf-8"))["decoder"]["vocab_size"]
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    size = config.get("decoder", config.get("text_config"))["vocab_size"]
     vocab = ["[UNK]", *words, *map(chr, range(ord("a"), ord("a") + size - 1 - len(words)))][:size]
     added = [{"id": i, "content": word, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
              for i, word in enumerate(vocab) if word in words]
