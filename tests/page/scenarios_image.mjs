@@ -10,7 +10,7 @@ import {makePng} from "./png.mjs";
 const png = (name = "the square.png") => ({name, mimeType: "image/png", buffer: makePng(640, 480)});
 const kRun = "#image-form [data-run]";
 const kStructured = {...kImage, has_structured_answers: true};
-const kCars = {"<OD>": {bboxes: [[64, 48, 320, 240], [160, 120, 640, 480], [0, 0, 40, 20]], labels: ["car", "a wheel", "car"]}};
+const kCars = {"<OD>": {bboxes: [[64, 48, 320, 240], [160, 120, 640, 480], [600, 2, 640, 20]], labels: ["car", "a wheel", "car"]}};
 const kReceipt = {menu: [{nm: "Tea", price: "2"}, {nm: "<b>Scone</b>", price: "3"}], total: "5"};
 
 const text = (page, selector) => page.locator(selector).innerText();
@@ -120,7 +120,7 @@ fake["models of text take no picture by paste or drop"] = async (t) => {
   assert.ok(await page.locator("#image-form").isHidden());
   assert.deepEqual(await give(page, "paste", png()), [true]);
   await give(page, "drop", png());
-  assert.equal(await page.locator("#image-preview").getAttribute("src"), null);
+  assert.ok(await page.locator("#image-drop [data-chosen]").evaluate((each) => each.hidden));
 };
 
 fake["a file that is no picture is refused in words, and one that the browser cannot show is sent"] = async (t) => {
@@ -156,7 +156,7 @@ fake["regions lie on the picture where they are in it, at any width"] = async (t
       });
     });
     await until(`boxes at ${width}`, async () => JSON.stringify(await places())
-        === JSON.stringify([[160, 120, 640, 480], [64, 48, 320, 240], [0, 0, 40, 20]]));
+        === JSON.stringify([[160, 120, 640, 480], [64, 48, 320, 240], [600, 2, 640, 20]]));
     await until(`words of one size at ${width}`, async () => {
       const tags = await page.evaluate(() => {
         const frame = document.getElementById("found-regions").getBoundingClientRect();
@@ -178,6 +178,21 @@ fake["regions lie on the picture where they are in it, at any width"] = async (t
   assert.deepEqual(JSON.parse((await downloaded(page, "json")).text), kCars);
 };
 
+/** The colour that is painted at a place of the picture, given in its pixels. */
+async function paintedAt(page, [width, height], [x, y]) {
+  const shot = await page.locator("#found-picture").screenshot();
+  return page.evaluate(async ([bytes, w, h, px, py]) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${bytes}`;
+    await image.decode();
+    const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight).getContext("2d");
+    canvas.drawImage(image, 0, 0);
+    const scale = Math.min(image.naturalWidth / w, image.naturalHeight / h);
+    const place = [(image.naturalWidth - scale * w) / 2 + scale * px, (image.naturalHeight - scale * h) / 2 + scale * py];
+    return [...canvas.getImageData(Math.round(place[0]), Math.round(place[1]), 1, 1).data.slice(0, 3)];
+  }, [shot.toString("base64"), width, height, x, y]);
+}
+
 fake["a tall and a wide picture keep their boxes"] = async (t) => {
   for (const [width, height] of [[60, 900], [900, 60]]) {
     const structured = {"<OD>": {bboxes: [[0, 0, width, height]], labels: ["all"]}};
@@ -195,6 +210,9 @@ fake["a tall and a wide picture keep their boxes"] = async (t) => {
                       Math.abs(box.left + box.right - frame.left - frame.right) / 2);
     }, [width, height]);
     await until("the box is the picture's", async () => (await off()) < 3);
+    // The frame of makePng() begins at a quarter.
+    assert.deepEqual(await paintedAt(page, [width, height], [width / 3, height / 3]), [240, 210, 90]);
+    assert.notDeepEqual(await paintedAt(page, [width, height], [width / 6, height / 3]), [240, 210, 90]);
   }
 };
 
