@@ -20,7 +20,10 @@ DecoderLayout qwen2_vl_layout(int32_t num_tokens, std::span<const PlacedPicture>
     layout.prompt_positions[2 * count + at] = column;
   };
   const auto place_text = [&](int32_t end) {
-    for (; token < end; ++position) place(position, position, position);
+    while (token < end) {
+      place(position, position, position);
+      ++position;
+    }
   };
   for (const PlacedPicture& picture : pictures) {
     CHECK(picture.offset >= token, "pictures stand one behind another");
