@@ -82,7 +82,7 @@ struct EncoderDecoderInputs {
   void set_remote_input(const RemoteInput& input) {
     EncoderItem item(input);
     if (!items.empty()) item.consumers = items.front().consumers, item.splice_offset = items.front().splice_offset;
-    items.assign(1, std::move(item));
+    items.assign(1, item);
   }
   // The ids of the first item; empty: there are none.
   const std::vector<int32_t>& encoder_token_ids() const {

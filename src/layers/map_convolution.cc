@@ -30,7 +30,7 @@ StatusOr<MapConvolution> MapConvolution::load(WeightMap& weights, const Options&
 int64_t MapConvolution::rows_at_once() const { return std::max<int64_t>(1, kElementsAtOnce / places_.in_features()); }
 
 int64_t MapConvolution::place_of(const MapSize& map, int64_t row, int64_t tap) const {
-  const int64_t width = shape_.output(map.width);
+  const int64_t width = std::max<int64_t>(1, shape_.output(map.width));  // an empty map has no row to ask for
   const int64_t y = row / width * shape_.stride - shape_.padding + tap / shape_.kernel;
   const int64_t x = row % width * shape_.stride - shape_.padding + tap % shape_.kernel;
   return y >= 0 && y < map.height && x >= 0 && x < map.width ? y * map.width + x : -1;

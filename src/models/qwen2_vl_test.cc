@@ -81,30 +81,32 @@ NaiveWindows naive_windows(int64_t rows, int64_t columns, int64_t side, int64_t 
   return out;
 }
 
+void expect_the_references(int64_t rows, int64_t columns, int64_t side, int64_t merge) {
+  const PatchWindows windows({rows * merge, columns * merge}, merge, side);
+  const NaiveWindows naive = naive_windows(rows, columns, side, merge * merge);
+  const auto list = [](std::span<const int32_t> values) { return std::vector<int32_t>(values.begin(), values.end()); };
+  ASSERT_EQ(list(windows.cells()), naive.cells);
+  ASSERT_EQ(list(windows.lengths()), naive.lengths);
+  ASSERT_EQ(windows.starts().back(), rows * columns * merge * merge);
+  for (size_t i = 0; i < windows.cells().size(); ++i) {
+    ASSERT_EQ(windows.places()[static_cast<size_t>(windows.cells()[i])], static_cast<int32_t>(i));
+  }
+  // Every patch of the picture stands once, where its place among the features says.
+  const auto count = static_cast<int64_t>(windows.positions().size()) / 2;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = windows.positions()[static_cast<size_t>(i)],
+                  column = windows.positions()[static_cast<size_t>(count + i)];
+    const int64_t cell = row / merge * columns + column / merge;
+    ASSERT_EQ(windows.patch(i), cell * merge * merge + row % merge * merge + column % merge);
+  }
+}
+
 TEST(PatchWindows, AreTheReferences) {
   for (int64_t rows = 1; rows <= 9; ++rows) {
     for (int64_t columns = 1; columns <= 9; ++columns) {
       for (int64_t side = 1; side <= 5; ++side) {
         for (int64_t merge = 1; merge <= 3; ++merge) {
-          const PatchWindows windows({rows * merge, columns * merge}, merge, side);
-          const NaiveWindows naive = naive_windows(rows, columns, side, merge * merge);
-          const auto list = [](std::span<const int32_t> values) {
-            return std::vector<int32_t>(values.begin(), values.end());
-          };
-          ASSERT_EQ(list(windows.cells()), naive.cells);
-          ASSERT_EQ(list(windows.lengths()), naive.lengths);
-          ASSERT_EQ(windows.starts().back(), rows * columns * merge * merge);
-          for (size_t i = 0; i < windows.cells().size(); ++i) {
-            ASSERT_EQ(windows.places()[static_cast<size_t>(windows.cells()[i])], static_cast<int32_t>(i));
-          }
-          // Every patch of the picture stands once, where its place among the features says.
-          const auto count = static_cast<int64_t>(windows.positions().size()) / 2;
-          for (int64_t i = 0; i < count; ++i) {
-            const int64_t row = windows.positions()[static_cast<size_t>(i)],
-                          column = windows.positions()[static_cast<size_t>(count + i)];
-            const int64_t cell = row / merge * columns + column / merge;
-            ASSERT_EQ(windows.patch(i), cell * merge * merge + row % merge * merge + column % merge);
-          }
+          ASSERT_NO_FATAL_FAILURE(expect_the_references(rows, columns, side, merge));
         }
       }
     }

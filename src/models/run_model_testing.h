@@ -39,8 +39,9 @@ inline std::shared_ptr<EncoderFeatures> seeded_features(std::vector<int64_t> sha
 inline void number_patches(EncoderFeatures& features, int64_t columns) {
   for (int64_t i = 0; i < features.shape[0]; ++i) {
     float* const ids = features.values.data() + i * features.shape[1];
-    ids[0] = static_cast<float>(1 + i / columns);
-    ids[1] = static_cast<float>(1 + i % columns);
+    const int64_t row = i / columns, column = i % columns;
+    ids[0] = static_cast<float>(1 + row);
+    ids[1] = static_cast<float>(1 + column);
   }
 }
 

@@ -53,6 +53,18 @@ void with_threads(const F& test) {
   }
 }
 
+// The neighbours of row i that are in the map, weighted: of one channel.
+double weighted_neighbours(const Matrix& x, int64_t height, int64_t width, const std::vector<float>& weight, int64_t n,
+                           int64_t i, int64_t c) {
+  double sum = 0;
+  for (int64_t tap = 0; tap < 9; ++tap) {
+    const int64_t row = i / width + tap / 3 - 1, column = i % width + tap % 3 - 1;
+    if (row < 0 || row >= height || column < 0 || column >= width) continue;
+    sum += static_cast<double>(weight[static_cast<size_t>(tap * n + c)]) * x.at(row * width + column, c);
+  }
+  return sum;
+}
+
 TEST(DepthwiseConv, IsTheSumOfNineNeighbours) {
   for (const auto& [height, width, n] : {std::tuple(1, 1, 5), {1, 7, 3}, {6, 1, 1}, {5, 4, 33}, {70, 61, 16}}) {
     const Matrix x(height * width, n, 1);
@@ -62,15 +74,8 @@ TEST(DepthwiseConv, IsTheSumOfNineNeighbours) {
       add_depthwise_conv(context, x.view, height, width, weight.data(), bias.data(), y.view);
       for (int64_t i = 0; i < height * width; ++i) {
         for (int64_t c = 0; c < n; ++c) {
-          double sum = x.at(i, c) + static_cast<double>(bias[static_cast<size_t>(c)]);
-          for (int64_t down = -1; down <= 1; ++down) {
-            for (int64_t right = -1; right <= 1; ++right) {
-              const int64_t row = i / width + down, column = i % width + right;
-              if (row < 0 || row >= height || column < 0 || column >= width) continue;
-              const auto tap = static_cast<size_t>((3 * (down + 1) + right + 1) * n + c);
-              sum += static_cast<double>(weight[tap]) * x.at(row * width + column, c);
-            }
-          }
+          const double sum = x.at(i, c) + static_cast<double>(bias[static_cast<size_t>(c)]) +
+                             weighted_neighbours(x, height, width, weight, n, i, c);
           ASSERT_NEAR(y.at(i, c), sum, 2e-6 * 12) << i << ", " << c;
         }
       }
@@ -128,6 +133,15 @@ TEST(SoftmaxOfRows, IsScaledFirst) {
   }
 }
 
+// Of the channels of c's group in row i.
+double mixed(const Matrix& v, const std::vector<float>& weights, int64_t width, int64_t i, int64_t c) {
+  double sum = 0;
+  for (int64_t d = 0; d < width; ++d) {
+    sum += static_cast<double>(weights[static_cast<size_t>(c * width + d)]) * v.at(i, c / width * width + d);
+  }
+  return sum;
+}
+
 TEST(MixedChannels, AreSumsOverAGroup) {
   for (const auto& [rows, n, width] : {std::tuple(1, 6, 3), {5, 6, 6}, {129, 24, 12}, {1000, 20, 10}, {300, 4, 1}}) {
     const Matrix v(rows, n, 1);
@@ -138,11 +152,7 @@ TEST(MixedChannels, AreSumsOverAGroup) {
       mix_channels(context, v.view, dense(weights, n, width), y.view);
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t c = 0; c < n; ++c) {
-          double sum = 0;
-          for (int64_t d = 0; d < width; ++d) {
-            sum += static_cast<double>(weights[static_cast<size_t>(c * width + d)]) * v.at(i, c / width * width + d);
-          }
-          ASSERT_NEAR(y.at(i, c), sum, 1e-5) << i << ", " << c;
+          ASSERT_NEAR(y.at(i, c), mixed(v, weights, width, i, c), 1e-5) << i << ", " << c;
         }
       }
       results.push_back(y.values());
