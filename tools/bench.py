@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--instructions", action="store_true", help="count the instructions of a step and an encode, and compare")
     parser.add_argument("--update", action="store_true", help="with --instructions: write bench/instructions.json anew")
     parser.add_argument("--results", nargs="+", metavar="FILE", help="make bench/RESULTS.md of these, and nothing else")
-    parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else")
+    parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else; vision: models that read pictures beside torch (bench/vision.py)")
     parser.add_argument("--against", type=Path, metavar="BINARY", help="the workloads through this transept binary too, in alternating rounds: "
                         "the ratio of each figure, and nothing else")
     parser.add_argument("--control", action="store_true", help="with --against: BINARY over itself too, which shows the machine's noise")
@@ -82,6 +82,10 @@ def main():
     if options.epd is not None:
         build("release", "transept")
         sys.exit(subprocess.run([sys.executable, "bench/epd.py", *options.epd, "--seconds", "2" if options.quick else "20"], cwd=ROOT).returncode)
+    if options.micro == "vision":
+        build("release", "transept", "image_probe")
+        peers = ["--peers"] if options.peers else []
+        sys.exit(subprocess.run([sys.executable, "bench/vision.py", *peers, "--rounds", "1" if options.quick else "3"], cwd=ROOT).returncode)
     if options.peers:
         install_peers()
     if options.against:
