@@ -389,7 +389,7 @@ class CliTest(unittest.TestCase):
         self.assertEqual((code, out), (0, (ROOT / "docs" / "features.md").read_text(encoding="utf-8")))
         code, out, _ = run("features")
         self.assertEqual(code, 0)
-        self.assertRegex(out, r"(?m)^  diverse beam search(?: +no){4} +diverse beam search is not supported$")
+        self.assertRegex(out, r"(?m)^  diverse beam search(?: +no){5} +diverse beam search is not supported$")
         self.assertEqual(run("features", "g2p")[0], 2)
 
     # ---- Mistakes

@@ -83,8 +83,8 @@ StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, const Mul
 StatusOr<std::vector<float>> encode(const LoadedModel& model, EncoderDecoderInputs inputs) {
   // What is spliced needs places in a prompt.
   const auto num_places = static_cast<size_t>(std::max(1, inputs.num_encoder_tokens()));
-  const bool is_spliced = has(model.info.spec.consumers(), Consumers::kSplice);
-  inputs.prompt_token_ids.assign(is_spliced ? num_places : 1, model.prompts->decoder_start_token_id());
+  inputs.prompt_token_ids.assign(model.info.spec.splices_alone() ? num_places : 1,
+                                 model.prompts->decoder_start_token_id());
   SamplingParams params;
   params.max_tokens = 1;
   params.capture_encoder_output = true;

@@ -88,6 +88,7 @@ struct FeatureRow {
   std::string_view modality = {};        // only models that take this modality
   std::optional<DType> kv_dtype = {};    // only backends that store KV in this type
   bool needs_text_encoder = false;       // only models whose encoder reads tokens, not media
+  bool needs_cross_attention = false;    // only models whose decoder crosses the encoder's rows
   bool needs_attention_capture = false;  // only backends that return attention probabilities
 };
 
@@ -123,18 +124,18 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the answer", .fields = "logprobs"},
     {.feature = Feature::kPromptLogprobs, .group = feature_groups::kResults, .name = "log-probabilities of the decoder prompt", .fields = "prompt_logprobs"},
     {.feature = Feature::kScore, .group = feature_groups::kResults, .name = "scores of given answers", .flags = "--score"},
-    {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .needs_attention_capture = true},
+    {.feature = Feature::kAlignments, .group = feature_groups::kResults, .name = "alignments", .fields = "return_alignments", .needs_cross_attention = true, .needs_attention_capture = true},
     {.feature = Feature::kStreaming, .group = feature_groups::kResults, .name = "streaming", .flags = "--stream", .others = "stream of a body of `transept serve`"},
 
     {.feature = Feature::kContinuousBatching, .group = feature_groups::kMemory, .name = "continuous batching", .flags = "--max-num-seqs, --max-num-batched-tokens, --max-num-encoder-tokens, --encode-slice"},
     {.feature = Feature::kPagedSelfKv, .group = feature_groups::kMemory, .name = "paged self-attention KV, shared by the answers of a request", .flags = "--kv-cache-memory, --watermark"},
-    {.feature = Feature::kPagedCrossKv, .group = feature_groups::kMemory, .name = "paged cross-attention KV, one table a request", .flags = "--kv-cache-memory, --watermark"},
+    {.feature = Feature::kPagedCrossKv, .group = feature_groups::kMemory, .name = "paged cross-attention KV, one table a request", .flags = "--kv-cache-memory, --watermark", .needs_cross_attention = true},
     {.feature = Feature::kBlockSizes, .group = feature_groups::kMemory, .name = "any block size from 1 to 1024 tokens", .flags = "--block-size"},
     {.feature = Feature::kRecompute, .group = feature_groups::kMemory, .name = "preemption by recompute", .flags = "--preemption-mode"},
     {.feature = Feature::kSwap, .group = feature_groups::kMemory, .name = "preemption by swap", .flags = "--preemption-mode, --swap-space"},
     {.feature = Feature::kPoison, .group = feature_groups::kMemory, .name = "poisoned and shuffled blocks", .flags = "--debug-poison"},
     {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs in flight", .flags = "--share-identical-inputs"},
-    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h"},
+    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h", .needs_cross_attention = true},
     {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts", .flags = "--enable-prefix-caching", .refusal = "prefix caching is not supported: decoder prompts are a few tokens long"},
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},

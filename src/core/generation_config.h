@@ -42,9 +42,9 @@ struct GenerationConfig {
   // Reads the file in `dir`. Without generation_config.json, what the top level of a composite model's config.json
   // lacks its decoder's object has. Where generation_config.json lacks bos, eos, pad or decoder_start ids, those of
   // config.json hold, of a composite model those of its decoder after its own: without an end token no answer would
-  // stop. Errors: kInvalidArgument, naming file and field: a
-  // file that is not a JSON object, a value of the wrong type or range, an id outside config.decoder_vocab_size (0: not
-  // checked).
+  // stop. Those of a family's class stand behind all files, or before them (ModelConfig::fixes_special_ids). Errors:
+  // kInvalidArgument, naming file and field: a file that is not a JSON object, a value of the wrong type or range, an
+  // id outside config.decoder_vocab_size (0: not checked).
   static StatusOr<GenerationConfig> load(const std::string& dir, const ModelConfig& config);
 };
 

@@ -9,7 +9,7 @@
 namespace transept {
 namespace {
 
-// Of the object of a composite model's decoder: vision-encoder-decoder; Florence-2.
+// Of the object of a composite model's decoder, or of its whole text model.
 constexpr std::string_view kDecoderKeys[] = {"decoder", "text_config"};
 
 constexpr size_t kMaxListedIds = 100'000;

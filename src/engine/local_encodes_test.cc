@@ -99,7 +99,7 @@ class LocalEncodes : public testing::FamilyRequests {
     const std::unique_ptr<LLMEngine> engine = make_falling_back(setup, dtype);
     Answers answers = run(*engine);
     EXPECT_GT(engine->stats().num_local_encodes, 0);
-    EXPECT_EQ(engine->stats().num_injected_tokens > 0, !is_spliced(engine->executor().info().spec));
+    EXPECT_EQ(engine->stats().num_injected_tokens > 0, !engine->executor().info().spec.splices_alone());
     EXPECT_EQ(engine->executor_stats().num_encoder_runs, engine->stats().num_local_encodes);
     EXPECT_EQ(engine->remote_inputs()->cache().num_uses(), 0);
     EXPECT_EQ(engine->scheduler().check_invariants(), ok_status());
@@ -133,7 +133,7 @@ TEST_P(LocalEncodes, AnswersAreTheWholeModels) {
 
 TEST_P(LocalEncodes, AreRoundedAsRowsThatTravel) {
   const Circumstances setup{.name = "cpu"};
-  if (is_spliced(make_engine(setup)->executor().info().spec)) return;  // they travel as float32 alone
+  if (make_engine(setup)->executor().info().spec.splices_alone()) return;  // they travel as float32 alone
   const Answers answers = run_falling_back(setup, DType::kBFloat16);
   auto parts = SeparatedExecutor::create(config_, options_of(setup)).value();
   parts->change_rows(rounded);

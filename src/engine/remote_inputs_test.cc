@@ -107,7 +107,7 @@ TEST_P(RemoteInputsOfFamilies, AnswersAreTheWholeModels) {
     for (const auto& [id, error] : errors_) ADD_FAILURE() << id << ": " << encoders_->answer({id, 0})->ToString();
     EXPECT_EQ(answers, run_whole(setup));
     EXPECT_EQ(answers.size(), 6u);
-    const bool are_spliced = is_spliced(apart->executor().info().spec);
+    const bool are_spliced = apart->executor().info().spec.splices_alone();
     EXPECT_EQ(answers.at("5").encoder.empty(), are_spliced) << "rows that came can be captured, too";
     EXPECT_EQ(apart->executor_stats().num_encoder_runs, 0);
     EXPECT_EQ(apart->stats().num_local_encodes, 0);

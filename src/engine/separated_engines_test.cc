@@ -185,7 +185,7 @@ float round_to_8_bits(float value) {
 // whatever the network did.
 TEST_P(SeparatedEngines, OverBFloat16AnswerAsOneProcessThatRounds) {
   const Circumstances setup{.name = "cpu"};
-  if (is_spliced(make_engine(setup)->executor().info().spec)) return;  // they travel as float32 alone
+  if (make_engine(setup)->executor().info().spec.splices_alone()) return;  // they travel as float32 alone
   const Answers exact = run_whole(setup), rounded = run_whole_with(setup, round_to_8_bits);
   EXPECT_EQ(run_whole_with(setup, [](float value) { return value; }), exact);
   EXPECT_NE(rounded.at("5").encoder, exact.at("5").encoder) << "rounding changes something";

@@ -11,17 +11,16 @@
 
 namespace transept {
 
-// The keys of multi_modal_data that a family takes.
-inline constexpr std::span<const std::string_view> kTextAlone{};
-inline constexpr std::string_view kAudioKeys[] = {"audio"};
-inline constexpr std::span<const std::string_view> kAudioAlone{kAudioKeys};
-inline constexpr std::string_view kImageKeys[] = {"image"};
-inline constexpr std::span<const std::string_view> kImageAlone{kImageKeys};
-// "text": the encoder reads a text beside them.
-inline constexpr std::string_view kTextAndImageKeys[] = {"text", "image"};
-inline constexpr std::span<const std::string_view> kTextAndImage{kTextAndImageKeys};
+// What families of one kind take, and what their decoders do with it.
+struct FamilyKind {
+  std::span<const std::string_view> modalities;  // keys of multi_modal_data; "text": a text of the encoder, too
+  bool crosses = true;                           // false: rows of media stand within the decoder's prompt
+};
+inline constexpr std::string_view kAudioKeys[] = {"audio"}, kImageKeys[] = {"image"}, kBothKeys[] = {"text", "image"};
+inline constexpr FamilyKind kTextAlone{}, kAudioAlone{kAudioKeys}, kImageAlone{kImageKeys}, kTextAndImage{kBothKeys},
+    kImageInPrompt{kImageKeys, false};
 
-// FAMILY(loader, model_type, architecture, modalities), in the order of docs/features.md.
+// FAMILY(loader, model_type, architecture, kind), in the order of docs/features.md.
 #define TRANSEPT_FAMILIES(FAMILY)                                                                          \
   FAMILY(load_bart, "bart", "BartForConditionalGeneration", kTextAlone)                                    \
   FAMILY(load_mbart, "mbart", "MBartForConditionalGeneration", kTextAlone)                                 \
@@ -39,13 +38,13 @@ inline constexpr std::span<const std::string_view> kTextAndImage{kTextAndImageKe
   FAMILY(load_vision_encoder_decoder, "vision-encoder-decoder", "VisionEncoderDecoderModel", kImageAlone)  \
   FAMILY(load_blip, "blip", "BlipForConditionalGeneration", kImageAlone)                                   \
   FAMILY(load_pix2struct, "pix2struct", "Pix2StructForConditionalGeneration", kImageAlone)                 \
-  FAMILY(load_qwen2_vl, "qwen2_vl", "Qwen2VLForConditionalGeneration", kImageAlone)                        \
-  FAMILY(load_qwen2_5_vl, "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kImageAlone)                 \
+  FAMILY(load_qwen2_vl, "qwen2_vl", "Qwen2VLForConditionalGeneration", kImageInPrompt)                     \
+  FAMILY(load_qwen2_5_vl, "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kImageInPrompt)              \
   FAMILY(load_florence2, "florence2", "Florence2ForConditionalGeneration", kTextAndImage)
 
 // Declares the loaders. A loader checks the family's fields of config.json and reads its weights; the model keeps
 // `weights`. Errors: as load_model() (registry.h) for a known family.
-#define TRANSEPT_DECLARE_FAMILY(loader, model_type, architecture, modalities)                            \
+#define TRANSEPT_DECLARE_FAMILY(loader, model_type, architecture, kind)                                  \
   StatusOr<std::unique_ptr<Model>> loader(const ModelConfig& config, std::shared_ptr<WeightMap> weights, \
                                           const ModelLoadOptions& options);
 TRANSEPT_FAMILIES(TRANSEPT_DECLARE_FAMILY)

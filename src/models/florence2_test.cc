@@ -4,19 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "base/folder_testing.h"
-#include "base/mmap_file.h"
-#include "core/config_file.h"
-#include "models/reference_answers_testing.h"
-#include "weights/safetensors.h"
-#include "weights/safetensors_testing.h"
+#include "models/changed_checkpoint_testing.h"
 
 namespace transept {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -28,7 +20,7 @@ using testing::TestTensor;
 
 constexpr const char *kNative = "florence2-float16", *kOriginal = "florence2-bfloat16-original";
 
-class Florence2 : public ::testing::TestWithParam<std::tuple<std::string, std::string, Isa>> {};
+class Florence2 : public ::testing::TestWithParam<testing::ReferenceWay> {};
 
 TEST_P(Florence2, ComputesWhatTransformersDoes) {
   const auto& [folder, backend, isa] = GetParam();
@@ -57,70 +49,15 @@ TEST_P(Florence2, APictureAloneGivesTheTowersRows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Florence2,
-                         ::testing::Combine(::testing::Values(kNative, kOriginal),
-                                            ::testing::Values("reference", "cpu"),
-                                            ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx)),
-                         [](const auto& test) {
-                           return testing::test_name(std::get<0>(test.param) + "_" + std::get<1>(test.param) + "_" +
-                                                     std::string(isa_name(std::get<2>(test.param))));
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, Florence2, testing::reference_ways({kNative, kOriginal}), testing::name_of_way);
 
 TEST(Florence2Memory, ADryRunGoesByLengthsAlone) {
   for (const char* folder : {kNative, kOriginal}) testing::expect_dry_runs_suffice(folder);
 }
 
-// The shared checkpoint has the published layout, if it is there: all tensors are known.
-TEST(Florence2Files, ReadsTheSharedGoldens) {
-  const std::string folder = source_dir() + "/../shared/golden/vision/florence2";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no ../shared";
-  ThreadPool threads(1);
-  const auto loaded = testing::load_folder(folder, "cpu", threads);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_THAT(loaded->weights->unread(), IsEmpty());
-}
+TEST(Florence2Files, ReadsTheSharedGoldens) { testing::expect_shared_goldens_are_read({"florence2"}); }
 
-// A committed checkpoint with another value in its config.json, or other tensors.
-class Florence2Config : public ::testing::Test {
- protected:
-  // `object`: "text_config", "vision_config", or "" for the top level.
-  StatusOr<LoadedModel> load_with(const std::string& folder, const std::string& object, const std::string& key,
-                                  const std::string& value) {
-    Json config = *read_json_object(testing::checkpoint_path(folder) + "/config.json");
-    if (object.empty()) {
-      config.set(key, *Json::parse(value));
-    } else {
-      Json inner = *config.find(object);
-      inner.set(key, *Json::parse(value));
-      config.set(object, std::move(inner));
-    }
-    return load(config, tensors_of(folder));
-  }
-  std::string message_with(const std::string& object, const std::string& key, const std::string& value,
-                           const std::string& folder = kNative) {
-    return error_message(load_with(folder, object, key, value).status());
-  }
-
-  StatusOr<LoadedModel> load(const Json& config, const std::vector<TestTensor>& tensors) {
-    dir_.write("config.json", config.dump());
-    dir_.write("model.safetensors", testing::safetensors_bytes(tensors));
-    return testing::load_folder(dir_.path(), "reference", threads_);
-  }
-
-  static std::vector<TestTensor> tensors_of(const std::string& folder) {
-    const auto file = MmapFile::open(testing::checkpoint_path(folder) + "/model.safetensors");
-    const auto views = parse_safetensors((*file)->bytes(), "file");
-    std::vector<TestTensor> tensors;
-    for (const SafetensorsTensor& view : *views) {
-      const std::string_view bytes(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-      tensors.push_back({view.name, std::string(view.dtype), view.shape, std::string(bytes)});
-    }
-    return tensors;
-  }
-
-  TestFolder dir_;
-  ThreadPool threads_{1};
-};
+using Florence2Config = testing::ChangedCheckpoint;
 
 TEST_F(Florence2Config, SpecsSayWhatTheFilesDo) {
   const auto native = testing::load_folder(testing::checkpoint_path(kNative), "cpu", threads_);
@@ -158,40 +95,47 @@ TEST_F(Florence2Config, SpecsSayWhatTheFilesDo) {
 TEST_F(Florence2Config, TowersRefuseByField) {
   for (const char* key : {"depths", "patch_size", "patch_stride", "embed_dim", "num_heads", "num_groups"}) {
     for (const char* value : {"0", "[]", "[3]", "[3, 0]", "[3, 1.5]", "[3, \"3\"]", "[3, 1e12]", "[3, 3, 3]"}) {
-      EXPECT_THAT(message_with("vision_config", key, value),
+      EXPECT_THAT(message_with(kNative, "vision_config", key, value),
                   AllOf(HasSubstr("config.json: vision_config: "), HasSubstr(key)))
           << key << value;
     }
   }
   for (const char* key : {"window_size", "projection_dim", "max_temporal_embeddings", "max_position_embeddings"}) {
     for (const char* value : {"0", "\"many\"", "1e12", "2.5"}) {
-      EXPECT_THAT(message_with("vision_config", key, value),
+      EXPECT_THAT(message_with(kNative, "vision_config", key, value),
                   HasSubstr(str_cat("config.json: vision_config: ", key, ": ")));
     }
   }
-  EXPECT_THAT(message_with("vision_config", "patch_padding", "[2, 2]"), HasSubstr("patch_padding: 2 is not less than"));
-  EXPECT_THAT(message_with("vision_config", "patch_padding", "[2, -1]"), HasSubstr("patch_padding: "));
-  EXPECT_THAT(message_with("vision_config", "patch_prenorm", "[true, true]"),
+  EXPECT_THAT(message_with(kNative, "vision_config", "patch_padding", "[2, 2]"),
+              HasSubstr("patch_padding: 2 is not less than"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "patch_padding", "[2, -1]"), HasSubstr("patch_padding: "));
+  EXPECT_THAT(message_with(kNative, "vision_config", "patch_prenorm", "[true, true]"),
               HasSubstr("patch_prenorm: a norm of the"));
-  EXPECT_THAT(message_with("vision_config", "patch_prenorm", "[false]"), HasSubstr("patch_prenorm: 1 values"));
-  EXPECT_THAT(message_with("vision_config", "patch_prenorm", "[false, 1]"), HasSubstr("patch_prenorm: expected"));
-  EXPECT_THAT(message_with("vision_config", "num_heads", "[2, 4]"), HasSubstr("num_heads: 4 do not divide the 18"));
-  EXPECT_THAT(message_with("vision_config", "num_groups", "[5, 2]"), HasSubstr("num_groups: 5 do not divide the 12"));
-  EXPECT_THAT(message_with("vision_config", "mlp_ratio", "0"), HasSubstr("mlp_ratio: gives"));
-  EXPECT_THAT(message_with("vision_config", "in_channels", "1"), HasSubstr("in_channels: 1 is not supported"));
-  EXPECT_THAT(message_with("vision_config", "activation_function", "\"wavy\""), HasSubstr("\"wavy\""));
-  EXPECT_THAT(message_with("vision_config", "projection_dim", "12"), HasSubstr("projection_dim: rows of 12 do not"));
-  EXPECT_THAT(message_with("", "vision_config", "3"), HasSubstr("config.json: vision_config: expected an object"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "patch_prenorm", "[false]"), HasSubstr("patch_prenorm: 1 values"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "patch_prenorm", "[false, 1]"),
+              HasSubstr("patch_prenorm: expected"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "num_heads", "[2, 4]"),
+              HasSubstr("num_heads: 4 do not divide the 18"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "num_groups", "[5, 2]"),
+              HasSubstr("num_groups: 5 do not divide the 12"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "mlp_ratio", "0"), HasSubstr("mlp_ratio: gives"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "in_channels", "1"), HasSubstr("in_channels: 1 is not supported"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "activation_function", "\"wavy\""), HasSubstr("\"wavy\""));
+  EXPECT_THAT(message_with(kNative, "vision_config", "projection_dim", "12"),
+              HasSubstr("projection_dim: rows of 12 do not"));
+  EXPECT_THAT(message_with(kNative, "", "vision_config", "3"),
+              HasSubstr("config.json: vision_config: expected an object"));
   // A size that the weights contradict is named by the tensor.
-  EXPECT_THAT(message_with("vision_config", "depths", "[2, 2]"), HasSubstr("vision_tower.blocks.0.1."));
-  EXPECT_THAT(message_with("vision_config", "max_position_embeddings", "7"), HasSubstr("row_embeddings.weight"));
-  EXPECT_THAT(message_with("vision_config", "max_temporal_embeddings", "4"), HasSubstr("pos_idx_to_embed"));
-  EXPECT_THAT(message_with("vision_config", "patch_size", "[7, 3]"), HasSubstr("convs.0.conv.weight"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "depths", "[2, 2]"), HasSubstr("vision_tower.blocks.0.1."));
+  EXPECT_THAT(message_with(kNative, "vision_config", "max_position_embeddings", "7"),
+              HasSubstr("row_embeddings.weight"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "max_temporal_embeddings", "4"), HasSubstr("pos_idx_to_embed"));
+  EXPECT_THAT(message_with(kNative, "vision_config", "patch_size", "[7, 3]"), HasSubstr("convs.0.conv.weight"));
 }
 
 TEST_F(Florence2Config, OriginalTowersRefuseWhatIsInNoPublishedFile) {
   const auto message = [&](const char* key, const char* value) {
-    return message_with("vision_config", key, value, kOriginal);
+    return message_with(kOriginal, "vision_config", key, value);
   };
   EXPECT_THAT(message("dim_embed", "[8]"), HasSubstr("vision_config: dim_embed: "));
   EXPECT_THAT(message("image_pos_embed", "null"), HasSubstr("vision_config: image_pos_embed: expected an object"));
@@ -209,17 +153,19 @@ TEST_F(Florence2Config, TextsRefuseByField) {
   for (const char* key : {"d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_ffn_dim",
                           "max_position_embeddings", "vocab_size"}) {
     for (const char* value : {"0", "\"many\"", "1e12", "2.5"}) {
-      EXPECT_THAT(message_with("text_config", key, value), HasSubstr(str_cat("config.json: text_config: ", key, ": ")));
+      EXPECT_THAT(message_with(kNative, "text_config", key, value),
+                  HasSubstr(str_cat("config.json: text_config: ", key, ": ")));
     }
   }
-  EXPECT_THAT(message_with("text_config", "vocab_size", "39"),
+  EXPECT_THAT(message_with(kNative, "text_config", "vocab_size", "39"),
               HasSubstr("text_config: vocab_size: 39 contradicts the 40"));
-  EXPECT_THAT(message_with("", "image_token_id", "40"), HasSubstr("image_token_id: id 40 is outside the vocabulary"));
-  EXPECT_THAT(message_with("", "image_token_id", "-1"), HasSubstr("config.json: image_token_id: "));
-  EXPECT_THAT(message_with("text_config", "tie_word_embeddings", "false"),
+  EXPECT_THAT(message_with(kNative, "", "image_token_id", "40"),
+              HasSubstr("image_token_id: id 40 is outside the vocabulary"));
+  EXPECT_THAT(message_with(kNative, "", "image_token_id", "-1"), HasSubstr("config.json: image_token_id: "));
+  EXPECT_THAT(message_with(kNative, "text_config", "tie_word_embeddings", "false"),
               HasSubstr("text_config: tie_word_embeddings"));
-  EXPECT_THAT(message_with("", "tie_word_embeddings", "false"), HasSubstr("lm_head.weight"));
-  EXPECT_THAT(message_with("", "text_config", "null"), HasSubstr("config.json: text_config: is missing"));
+  EXPECT_THAT(message_with(kNative, "", "tie_word_embeddings", "false"), HasSubstr("lm_head.weight"));
+  EXPECT_THAT(message_with(kNative, "", "text_config", "null"), HasSubstr("config.json: text_config: is missing"));
 }
 
 TEST_F(Florence2Config, MissingAndMisshapenTensorsAreNamed) {
@@ -233,7 +179,7 @@ TEST_F(Florence2Config, MissingAndMisshapenTensorsAreNamed) {
     } else {
       tensors.erase(place);
     }
-    return error_message(load(*read_json_object(testing::checkpoint_path(folder) + "/config.json"), tensors).status());
+    return error_message(load_tensors(folder, tensors).status());
   };
   const std::pair<const char*, const char*> names[] = {
       {kNative, "model.vision_tower.convs.1.norm.bias"},
@@ -270,15 +216,9 @@ TEST_F(Florence2Config, MomentsAreComputedWhereAFileHasNone) {
   for (size_t i = 1; i < 18; i += 2) table[i] = 1;
   moments->dtype = "F32";
   moments->data = testing::bytes_of(table);
-  const Json config = *read_json_object(testing::checkpoint_path(kNative) + "/config.json");
-  const auto logits = [&] {
-    const auto loaded = load(config, tensors);
-    EXPECT_TRUE(loaded.ok()) << loaded.status();
-    return RunModel(*loaded->attention).logits(*loaded->model, nullptr, testing::short_content(config));
-  };
-  const std::vector<float> stored = logits();
+  const std::vector<float> stored = logits_of(load_tensors(kNative, tensors));
   tensors.erase(moments);
-  EXPECT_EQ(logits(), stored);
+  EXPECT_EQ(logits_of(load_tensors(kNative, tensors)), stored);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "base/mmap_file.h"
 #include "core/model_config.h"
 #include "layers/pack_file.h"
+#include "models/changed_checkpoint_testing.h"
 #include "models/checkpoints_testing.h"
 #include "models/registry.h"
 #include "models/run_model_testing.h"
@@ -72,20 +73,6 @@ bool is_of(ModelPart part, const std::string& tensor, bool is_tied) {
   // Any of these may be the one table that both sides read.
   if (name == "shared.weight" || name.ends_with(".embed_tokens.weight") || (is_output && is_tied)) return true;
   return is_encoders(name) == (part == ModelPart::kEncoder);
-}
-
-std::vector<TestTensor> read_tensors(const fs::path& folder) {
-  std::vector<TestTensor> tensors;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    const auto file = MmapFile::open(entry.path().string());
-    const auto views = parse_safetensors((*file)->bytes(), "file");
-    for (const SafetensorsTensor& view : *views) {
-      tensors.push_back({view.name, std::string(view.dtype), view.shape,
-                         std::string(reinterpret_cast<const char*>(view.data.data()), view.data.size())});
-    }
-  }
-  return tensors;
 }
 
 struct Loaded {
@@ -245,7 +232,7 @@ TEST_P(ModelParts, SayWhatTheyAre) {
 // What is not there cannot have been read.
 TEST_P(ModelParts, NeedNothingOfTheOther) {
   const Loaded whole = load(source_, ModelPart::kWhole, std::nullopt);
-  const std::vector<TestTensor> tensors = read_tensors(source_);
+  const std::vector<TestTensor> tensors = testing::read_tensors(source_.string());
   const TestFolder folders[2];
   Loaded parts[2];
   for (size_t i = 0; i < 2; ++i) {
@@ -265,7 +252,7 @@ TEST_P(ModelParts, NeedNothingOfTheOther) {
 }
 
 TEST_P(ModelParts, ComplainAsTheWholeDoes) {
-  std::vector<TestTensor> tensors = read_tensors(source_);
+  std::vector<TestTensor> tensors = testing::read_tensors(source_.string());
   const auto has = [&](std::string_view prefix) {
     return std::ranges::any_of(tensors, [&](const TestTensor& tensor) { return tensor.name.starts_with(prefix); });
   };
@@ -311,7 +298,7 @@ TEST_P(ModelParts, AreReadFromFilesOfTorch) {
   std::vector<testing::TestStorage> storages;
   const std::map<std::string, std::string> types = {
       {"F32", "FloatStorage"}, {"F16", "HalfStorage"}, {"BF16", "BFloat16Storage"}};
-  for (const TestTensor& tensor : read_tensors(source_)) {
+  for (const TestTensor& tensor : testing::read_tensors(source_.string())) {
     int64_t count = 1;
     std::vector<int64_t> strides(tensor.shape.size());
     for (size_t axis = strides.size(); axis-- > 0;) {
@@ -410,7 +397,7 @@ TEST_P(PagesOfParts, AreTheirOwn) {
   const std::string folder = is_packed ? packed.path() : dir.path();
   std::shared_ptr<WeightMap> weights = std::move(WeightMap::open(folder)).value();
   std::vector<std::span<const std::byte>> others;
-  for (const TestTensor& tensor : read_tensors(folder)) {
+  for (const TestTensor& tensor : testing::read_tensors(folder)) {
     if (is_of(part, tensor.name, true) && !tensor.name.starts_with("shared.weight.packed")) continue;
     if (part == ModelPart::kDecoder && tensor.name.starts_with("shared.")) continue;
     others.push_back(weights->get_bytes(tensor.name, tensor.dtype, tensor.shape).value());

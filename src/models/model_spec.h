@@ -68,6 +68,8 @@ struct ModelSpec {
     return (find_kv(KvKind::kCross) >= 0 ? Consumers::kCross : Consumers::kNone) |
            (find_kv(KvKind::kEncoderRows) >= 0 ? Consumers::kSplice : Consumers::kNone);
   }
+  // Whether nothing is crossed: rows of items are as good as tokens of the decoder's prompt.
+  bool splices_alone() const { return consumers() == Consumers::kSplice; }
   // The first spec of a kind in `kv`; -1: there is none.
   int32_t find_kv(KvKind kind) const {
     for (size_t i = 0; i < kv.size(); ++i) {

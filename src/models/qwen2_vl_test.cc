@@ -5,19 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 
-#include "base/folder_testing.h"
-#include "core/config_file.h"
+#include "models/changed_checkpoint_testing.h"
 #include "models/patch_windows.h"
-#include "models/reference_answers_testing.h"
 
 namespace transept {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -27,7 +23,7 @@ using testing::TestFolder;
 constexpr const char *kPublished = "qwen2-5-vl-bfloat16-sharded", *kNested = "qwen2-5-vl-float16-nested",
                      *kFirst = "qwen2-vl-float32";
 
-class Qwen2Vl : public ::testing::TestWithParam<std::tuple<std::string, std::string, Isa>> {};
+class Qwen2Vl : public ::testing::TestWithParam<testing::ReferenceWay> {};
 
 TEST_P(Qwen2Vl, ComputesWhatTransformersDoes) {
   const auto& [folder, backend, isa] = GetParam();
@@ -35,27 +31,13 @@ TEST_P(Qwen2Vl, ComputesWhatTransformersDoes) {
   testing::expect_reference_answers(folder, backend, isa);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Qwen2Vl,
-                         ::testing::Combine(::testing::Values(kPublished, kNested, kFirst),
-                                            ::testing::Values("reference", "cpu"),
-                                            ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx)),
-                         [](const auto& test) {
-                           return testing::test_name(std::get<0>(test.param) + "_" + std::get<1>(test.param) + "_" +
-                                                     std::string(isa_name(std::get<2>(test.param))));
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, Qwen2Vl, testing::reference_ways({kPublished, kNested, kFirst}), testing::name_of_way);
 
 TEST(Qwen2VlMemory, ADryRunGoesByLengthsAlone) {
   for (const char* folder : {kPublished, kNested, kFirst}) testing::expect_dry_runs_suffice(folder);
 }
 
-TEST(Qwen2VlShared, GoldensAreReadToTheLastTensor) {
-  const std::string folder = source_dir() + "/../shared/golden/vision/qwen2_5_vl";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no ../shared";
-  ThreadPool threads(1);
-  const auto loaded = testing::load_folder(folder, "cpu", threads);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_THAT(loaded->weights->unread(), IsEmpty());
-}
+TEST(Qwen2VlShared, GoldensAreReadToTheLastTensor) { testing::expect_shared_goldens_are_read({"qwen2_5_vl"}); }
 
 // ---- Windows
 
@@ -122,34 +104,7 @@ TEST(PatchWindows, WithoutASideAreOne) {
 
 // ---- Files
 
-class Qwen2VlConfig : public ::testing::Test {
- protected:
-  // `object`: "vision_config", "text_config", or "" for the top.
-  Status with(const std::string& folder, const std::string& object, const std::string& key, const std::string& value) {
-    Json config = *read_json_object(testing::checkpoint_path(folder) + "/config.json");
-    if (object.empty()) {
-      config.set(key, *Json::parse(value));
-    } else {
-      Json inner = *config.find(object);
-      inner.set(key, *Json::parse(value));
-      config.set(object, std::move(inner));
-    }
-    const TestFolder dir;
-    for (const auto& entry : fs::directory_iterator(testing::checkpoint_path(folder))) {
-      fs::copy(entry.path(), dir.path(), fs::copy_options::overwrite_existing);
-    }
-    dir.write("config.json", config.dump());
-    return testing::load_folder(dir.path(), "reference", threads_).status();
-  }
-  std::string message(const std::string& folder, const std::string& object, const std::string& key,
-                      const std::string& value) {
-    const Status status = with(folder, object, key, value);
-    EXPECT_FALSE(status.ok()) << object << " " << key << " " << value;
-    return status.ok() ? "" : error_message(status);
-  }
-
-  ThreadPool threads_{1};
-};
+using Qwen2VlConfig = testing::ChangedCheckpoint;
 
 TEST_F(Qwen2VlConfig, SpecsSayWhatTheFilesDo) {
   const auto loaded = testing::load_folder(testing::checkpoint_path(kPublished), "cpu", threads_);
@@ -191,9 +146,10 @@ TEST_F(Qwen2VlConfig, NumbersOfTheTowerAreChecked) {
       {kNested, "rope_parameters", R"({"rope_type": "yarn"})", "rope_type: \"yarn\" is not supported, only axial"},
   };
   for (const auto& [folder, key, value, says] : cases) {
-    EXPECT_THAT(message(folder, "vision_config", key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
+    EXPECT_THAT(message_with(folder, "vision_config", key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
   }
-  EXPECT_THAT(message(kPublished, "", "vision_config", "null"), HasSubstr("config.json: vision_config: is no object"));
+  EXPECT_THAT(message_with(kPublished, "", "vision_config", "null"),
+              HasSubstr("config.json: vision_config: is no object"));
 }
 
 TEST_F(Qwen2VlConfig, NumbersOfTheDecoderAreChecked) {
@@ -225,7 +181,7 @@ TEST_F(Qwen2VlConfig, NumbersOfTheDecoderAreChecked) {
       {kNested, "text_config", "vocab_size", "0", "text_config: vocab_size"},
   };
   for (const auto& [folder, object, key, value, says] : cases) {
-    EXPECT_THAT(message(folder, object, key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
+    EXPECT_THAT(message_with(folder, object, key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
   }
 }
 
@@ -233,18 +189,18 @@ TEST_F(Qwen2VlConfig, NumbersOfTheDecoderAreChecked) {
 TEST_F(Qwen2VlConfig, WindowsWithoutEffectAreTaken) {
   Json config = *read_json_object(testing::checkpoint_path(kPublished) + "/config.json");
   EXPECT_EQ(config.find("sliding_window")->as_int(), 64) << "published files name one";
-  EXPECT_TRUE(with(kPublished, "", "max_window_layers", "2").ok());
-  EXPECT_TRUE(with(kNested, "text_config", "use_sliding_window", "true").ok()) << "layer_types say what has one";
+  EXPECT_TRUE(load_with(kPublished, "", "max_window_layers", "2").ok());
+  EXPECT_TRUE(load_with(kNested, "text_config", "use_sliding_window", "true").ok()) << "layer_types say what has one";
 }
 
 TEST_F(Qwen2VlConfig, MisshapenAndMissingTensorsAreNamed) {
-  EXPECT_THAT(message(kFirst, "", "intermediate_size", "29"), HasSubstr("model.layers.0.mlp.gate_proj.weight"));
-  EXPECT_THAT(message(kFirst, "vision_config", "depth", "3"), HasSubstr("visual.blocks.2."));
-  EXPECT_THAT(message(kNested, "vision_config", "depth", "3"), HasSubstr("model.visual.blocks.2."));
-  EXPECT_THAT(message(kNested, "text_config", "num_key_value_heads", "2"),
+  EXPECT_THAT(message_with(kFirst, "", "intermediate_size", "29"), HasSubstr("model.layers.0.mlp.gate_proj.weight"));
+  EXPECT_THAT(message_with(kFirst, "vision_config", "depth", "3"), HasSubstr("visual.blocks.2."));
+  EXPECT_THAT(message_with(kNested, "vision_config", "depth", "3"), HasSubstr("model.visual.blocks.2."));
+  EXPECT_THAT(message_with(kNested, "text_config", "num_key_value_heads", "2"),
               HasSubstr("model.language_model.layers.0.self_attn.k_proj.weight"));
-  EXPECT_THAT(message(kPublished, "vision_config", "temporal_patch_size", "1"), HasSubstr("temporal_patch_size"));
-  EXPECT_THAT(message(kPublished, "", "tie_word_embeddings", "false"), HasSubstr("lm_head.weight"));
+  EXPECT_THAT(message_with(kPublished, "vision_config", "temporal_patch_size", "1"), HasSubstr("temporal_patch_size"));
+  EXPECT_THAT(message_with(kPublished, "", "tie_word_embeddings", "false"), HasSubstr("lm_head.weight"));
 }
 
 }  // namespace

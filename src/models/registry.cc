@@ -15,11 +15,10 @@ struct Family {
   std::string_view model_type;
   std::string_view architecture;
   Loader load;
-  std::span<const std::string_view> modalities;
+  FamilyKind kind;
 };
 
-#define TRANSEPT_FAMILY_ROW(loader, model_type, architecture, modalities) \
-  Family{model_type, architecture, loader, modalities},
+#define TRANSEPT_FAMILY_ROW(loader, model_type, architecture, kind) Family{model_type, architecture, loader, kind},
 constexpr Family kFamilies[] = {TRANSEPT_FAMILIES(TRANSEPT_FAMILY_ROW)};
 #undef TRANSEPT_FAMILY_ROW
 
@@ -85,18 +84,22 @@ const Family* find_family(const ModelConfig& config) {
   return nullptr;
 }
 
+FamilyTraits traits_of(const Family& family) {
+  return {family.model_type, family.kind.modalities, family.kind.crosses};
+}
+
 }  // namespace
 
 std::vector<FamilyTraits> family_traits() {
   std::vector<FamilyTraits> traits;
-  for (const Family& family : kFamilies) traits.push_back({family.model_type, family.modalities});
+  for (const Family& family : kFamilies) traits.push_back(traits_of(family));
   return traits;
 }
 
 std::optional<FamilyTraits> family_of(const ModelConfig& config) {
   const Family* family = find_family(config);
   if (family == nullptr) return std::nullopt;
-  return FamilyTraits{family->model_type, family->modalities};
+  return traits_of(*family);
 }
 
 Status check_family(const ModelConfig& config) {

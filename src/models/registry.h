@@ -28,6 +28,7 @@ Status check_family(const ModelConfig& config);
 struct FamilyTraits {
   std::string_view model_type;
   std::span<const std::string_view> modalities;  // as ModelSpec::modalities
+  bool crosses = true;                           // whether items have a cross table (ModelSpec::consumers)
 };
 
 // Returns every family, in the order of families.h.

@@ -4,19 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "base/folder_testing.h"
-#include "base/mmap_file.h"
-#include "core/config_file.h"
-#include "models/reference_answers_testing.h"
-#include "weights/safetensors.h"
-#include "weights/safetensors_testing.h"
+#include "models/changed_checkpoint_testing.h"
 
 namespace transept {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -29,7 +21,7 @@ using testing::TestTensor;
 constexpr const char *kTrocr = "trocr-float16", *kSmall = "trocr-small-bfloat16", *kGpt2 = "vit-gpt2-float32",
                      *kMbart = "vit-mbart-float16", *kDonut = "donut-float16";
 
-class VisionModel : public ::testing::TestWithParam<std::tuple<std::string, std::string, Isa>> {};
+class VisionModel : public ::testing::TestWithParam<testing::ReferenceWay> {};
 
 TEST_P(VisionModel, ComputesWhatTransformersDoes) {
   const auto& [folder, backend, isa] = GetParam();
@@ -37,83 +29,18 @@ TEST_P(VisionModel, ComputesWhatTransformersDoes) {
   testing::expect_reference_answers(folder, backend, isa);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, VisionModel,
-                         ::testing::Combine(::testing::Values(kTrocr, kSmall, kGpt2, kMbart, kDonut),
-                                            ::testing::Values("reference", "cpu"),
-                                            ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx)),
-                         [](const auto& test) {
-                           return testing::test_name(std::get<0>(test.param) + "_" + std::get<1>(test.param) + "_" +
-                                                     std::string(isa_name(std::get<2>(test.param))));
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, VisionModel, testing::reference_ways({kTrocr, kSmall, kGpt2, kMbart, kDonut}),
+                         testing::name_of_way);
 
 TEST(VisionModelMemory, ADryRunGoesByLengthsAlone) {
   for (const char* folder : {kTrocr, kSmall, kGpt2, kMbart, kDonut}) testing::expect_dry_runs_suffice(folder);
 }
 
-// Shared checkpoints that have the published layout, if they are there: all tensors are known.
 TEST(VisionModel, ReadsTheSharedGoldens) {
-  const std::string root = source_dir() + "/../shared/golden/vision/";
-  if (!fs::exists(root)) GTEST_SKIP() << "no ../shared";
-  ThreadPool threads(1);
-  for (const char* folder : {"trocr-base", "vit-gpt2", "donut", "nougat"}) {
-    const auto loaded = testing::load_folder(root + folder, "cpu", threads);
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    EXPECT_THAT(loaded->weights->unread(), IsEmpty());
-  }
+  testing::expect_shared_goldens_are_read({"trocr-base", "vit-gpt2", "donut", "nougat"});
 }
 
-// A committed checkpoint with other fields in its config.json, or other tensors.
-class VisionConfig : public ::testing::Test {
- protected:
-  // `side`: "encoder", "decoder", or "" for the top level.
-  StatusOr<LoadedModel> load_with(const std::string& folder, const std::string& side, const std::string& key,
-                                  const std::string& value) {
-    Json config = *read_json_object(testing::checkpoint_path(folder) + "/config.json");
-    if (side.empty()) {
-      config.set(key, *Json::parse(value));
-    } else {
-      Json object = *config.find(side);
-      object.set(key, *Json::parse(value));
-      config.set(side, std::move(object));
-    }
-    dir_.write("config.json", config.dump());
-    dir_.write("model.safetensors", testing::safetensors_bytes(tensors_of(folder)));
-    return testing::load_folder(dir_.path(), "reference", threads_);
-  }
-  Status error_with(const std::string& folder, const std::string& side, const std::string& key,
-                    const std::string& value) {
-    return load_with(folder, side, key, value).status();
-  }
-  std::string message_with(const std::string& folder, const std::string& side, const std::string& key,
-                           const std::string& value) {
-    return error_message(error_with(folder, side, key, value));
-  }
-
-  StatusOr<LoadedModel> load_tensors(const std::string& folder, const std::vector<TestTensor>& tensors) {
-    fs::copy_file(testing::checkpoint_path(folder) + "/config.json", fs::path(dir_.path()) / "config.json",
-                  fs::copy_options::overwrite_existing);
-    dir_.write("model.safetensors", testing::safetensors_bytes(tensors));
-    return testing::load_folder(dir_.path(), "reference", threads_);
-  }
-
-  static std::vector<TestTensor> tensors_of(const std::string& folder) {
-    const auto file = MmapFile::open(testing::checkpoint_path(folder) + "/model.safetensors");
-    const auto views = parse_safetensors((*file)->bytes(), "file");
-    std::vector<TestTensor> tensors;
-    for (const SafetensorsTensor& view : *views) {
-      const std::string_view bytes(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-      tensors.push_back({view.name, std::string(view.dtype), view.shape, std::string(bytes)});
-    }
-    return tensors;
-  }
-
-  std::vector<float> logits_of(const LoadedModel& loaded) {
-    return RunModel(*loaded.attention).logits(*loaded.model, nullptr, testing::short_content(loaded.config.raw));
-  }
-
-  TestFolder dir_;
-  ThreadPool threads_{1};
-};
+using VisionConfig = testing::ChangedCheckpoint;
 
 TEST_F(VisionConfig, SpecsSayWhatTheFilesDo) {
   const auto trocr = testing::load_folder(testing::checkpoint_path(kTrocr), "cpu", threads_);

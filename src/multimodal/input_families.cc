@@ -8,54 +8,18 @@
 namespace transept {
 namespace {
 
-// One class of processor for all: the folder names it.
-constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture, int32_t max_images = 1) {
-  return {.model_type = model_type,
-          .architecture = architecture,
-          .make_image = make_image_processor,
-          .max_images = max_images};
-}
-
-constexpr InputFamily composite_family() {
-  InputFamily family = image_family("vision-encoder-decoder", "VisionEncoderDecoderModel");
-  family.default_prompt = DefaultPrompt::kTask;
-  family.make_image_rows = make_composite_image_rows;
-  family.make_structured = make_composite_answers;
-  return family;
-}
-
-constexpr InputFamily blip_family() {
-  InputFamily family = image_family("blip", "BlipForConditionalGeneration");
-  family.default_prompt = DefaultPrompt::kTask;
-  family.make_image_rows = make_blip_image_rows;
-  family.settle_config = settle_blip_config;
-  return family;
-}
-
-constexpr InputFamily pix2struct_family() {
-  InputFamily family = image_family("pix2struct", "Pix2StructForConditionalGeneration");
-  family.default_prompt = DefaultPrompt::kTask;
-  family.make_image_rows = make_pix2struct_image_rows;
-  family.settle_config = settle_pix2struct_config;
-  return family;
-}
-
-constexpr InputFamily florence2_family() {
-  InputFamily family = image_family("florence2", "Florence2ForConditionalGeneration");
-  family.default_prompt = DefaultPrompt::kFlorence2;
-  family.make_image_rows = make_florence2_image_rows;
-  family.make_structured = make_florence2_answers;
-  return family;
-}
-
 constexpr int32_t kManyImages = std::numeric_limits<int32_t>::max();
 
-constexpr InputFamily qwen2_vl_family(std::string_view model_type, std::string_view architecture) {
-  InputFamily family = image_family(model_type, architecture, kManyImages);
-  family.default_prompt = DefaultPrompt::kPictures;
-  family.make_image_rows = make_qwen2_vl_image_rows;
-  return family;
+// One class of processor for all: the folder names it.
+constexpr InputFamily image_family(std::string_view model_type, std::string_view architecture, InputFamily rest) {
+  rest.model_type = model_type;
+  rest.architecture = architecture;
+  rest.make_image = make_image_processor;
+  return rest;
 }
+
+constexpr InputFamily kPicturesInPrompt{
+    .default_prompt = DefaultPrompt::kPictures, .make_image_rows = make_qwen2_vl_image_rows, .max_images = kManyImages};
 
 constexpr InputFamily kFamilies[] = {
     {"bart", "BartForConditionalGeneration", DefaultPrompt::kBos},
@@ -71,16 +35,28 @@ constexpr InputFamily kFamilies[] = {
     {"umt5", "UMT5ForConditionalGeneration", DefaultPrompt::kStart},
     {"whisper", "WhisperForConditionalGeneration", DefaultPrompt::kTranscript, make_log_mel_processor},
     {"moonshine", "MoonshineForConditionalGeneration", DefaultPrompt::kStart, make_waveform_processor},
-    composite_family(),
-    blip_family(),
-    pix2struct_family(),
-    qwen2_vl_family("qwen2_vl", "Qwen2VLForConditionalGeneration"),
-    qwen2_vl_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"),
-    florence2_family(),
+    image_family("vision-encoder-decoder", "VisionEncoderDecoderModel",
+                 {.default_prompt = DefaultPrompt::kTask,
+                  .make_image_rows = make_composite_image_rows,
+                  .make_structured = make_composite_answers}),
+    image_family("blip", "BlipForConditionalGeneration",
+                 {.default_prompt = DefaultPrompt::kTask,
+                  .make_image_rows = make_blip_image_rows,
+                  .settle_config = settle_blip_config}),
+    image_family("pix2struct", "Pix2StructForConditionalGeneration",
+                 {.default_prompt = DefaultPrompt::kTask,
+                  .make_image_rows = make_pix2struct_image_rows,
+                  .settle_config = settle_pix2struct_config}),
+    image_family("qwen2_vl", "Qwen2VLForConditionalGeneration", kPicturesInPrompt),
+    image_family("qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kPicturesInPrompt),
+    image_family("florence2", "Florence2ForConditionalGeneration",
+                 {.default_prompt = DefaultPrompt::kFlorence2,
+                  .make_image_rows = make_florence2_image_rows,
+                  .make_structured = make_florence2_answers}),
 };
 
 constexpr InputFamily kMediaFamilies[] = {
-    image_family("mllama", "MllamaForConditionalGeneration", kManyImages),
+    image_family("mllama", "MllamaForConditionalGeneration", {.max_images = kManyImages}),
 };
 
 const InputFamily* find_in(std::span<const InputFamily> families, const ModelConfig& config) {

@@ -134,7 +134,7 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
                    parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
   inputs.set_encoder_features(std::move(features));
   // Of a family with both the rules say which it is.
-  if (spec_.consumers() == Consumers::kSplice) {
+  if (spec_.splices_alone()) {
     for (EncoderItem& item : inputs.items) item.consumers = Consumers::kSplice;
   }
   if (spec_.encoder_takes_media_among_ids()) RETURN_IF_ERROR(fill_ids_around_media(prompt, options, inputs));

@@ -5,12 +5,6 @@
 #include "base/checked_math.h"
 
 namespace transept {
-namespace {
-
-// Whether nothing is crossed: rows of items are as good as tokens of the prompt.
-bool splices_alone(const ModelSpec& spec) { return spec.consumers() == Consumers::kSplice; }
-
-}  // namespace
 
 bool has_no_limit(const ModelSpec& spec) {
   return std::max(spec.max_encoder_positions, spec.max_decoder_positions) == ModelSpec::kNoLimit;
@@ -28,7 +22,7 @@ StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> a
   const int32_t most = asked.value_or(unlimited ? default_len : positions);
   const int32_t max_decoder_len = std::min(spec.max_decoder_positions, most);
   // What is spliced stands within a prompt.
-  if (splices_alone(spec)) return Lengths{std::min(spec.max_encoder_positions, max_decoder_len), max_decoder_len};
+  if (spec.splices_alone()) return Lengths{std::min(spec.max_encoder_positions, max_decoder_len), max_decoder_len};
   // A window of media always has all its positions: --max-model-len is about the answer then.
   const bool has_window = !spec.encoder_takes_ids() && spec.max_encoder_positions != ModelSpec::kNoLimit;
   return Lengths{has_window ? spec.max_encoder_positions : std::min(spec.max_encoder_positions, most), max_decoder_len};
@@ -36,7 +30,7 @@ StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> a
 
 int32_t settle_encoder_tokens(const ModelSpec& spec, int32_t asked, const Lengths& lengths) {
   if (spec.max_item_rows == 0) return std::max(asked, lengths.max_encoder_len);
-  if (!splices_alone(spec)) return std::max(asked, spec.max_item_rows);
+  if (!spec.splices_alone()) return std::max(asked, spec.max_item_rows);
   // Fewer positions are fewer rows.
   const int64_t rows_a_position = ceil_div(spec.max_item_rows, spec.max_encoder_positions);
   const int64_t rows = std::min<int64_t>(spec.max_item_rows, rows_a_position * lengths.max_encoder_len);

@@ -19,8 +19,8 @@ struct LoadedRankModel {
   std::vector<PackedLayer> packed_layers;
 
   // False where int8 was asked for, and the encoder is too narrow for it: then its attention is not rounded either. By
-  // the encoder's layers alone, whose names begin with "encoder.", or "vision_model." (BLIP): the sides may differ in
-  // width, and a whole model must give the bits of its parts.
+  // the encoder's layers alone (is_of_encoder()): the sides may differ in width, and a whole model must give the bits
+  // of its parts.
   bool has_int8_encoder() const;
 };
 

@@ -88,6 +88,7 @@ std::vector<std::unique_ptr<AttentionBackend>> all_backends() {
 struct FamilyColumn {
   std::string name;  // what they take: "text", "audio"
   std::span<const std::string_view> modalities;
+  bool crosses;
   std::string families;
 };
 
@@ -95,15 +96,16 @@ std::vector<FamilyColumn> family_columns() {
   std::vector<FamilyColumn> columns;
   for (const FamilyTraits& family : family_traits()) {
     const auto same = std::find_if(columns.begin(), columns.end(), [&](const FamilyColumn& column) {
-      return std::ranges::equal(column.modalities, family.modalities);
+      return std::ranges::equal(column.modalities, family.modalities) && column.crosses == family.crosses;
     });
     if (same != columns.end()) {
       same->families += str_cat(", ", family.model_type);
       continue;
     }
     const std::vector<std::string> taken(family.modalities.begin(), family.modalities.end());
-    columns.push_back(
-        {taken.empty() ? "text" : join(taken, " and "), family.modalities, std::string(family.model_type)});
+    const std::string name = taken.empty() ? "text" : join(taken, " and ");
+    columns.push_back({str_cat(name, family.crosses ? "" : " within the prompt"), family.modalities, family.crosses,
+                       std::string(family.model_type)});
   }
   return columns;
 }
@@ -125,7 +127,7 @@ PrintedRow print_row(const FeatureRow& row, const std::vector<FamilyColumn>& col
   for (const FamilyColumn& column : columns) {
     std::vector<std::string> having;
     for (const auto& backend : backends) {
-      const std::string refusal = refusal_of(row.feature, {column.name, column.modalities}, *backend);
+      const std::string refusal = refusal_of(row.feature, {column.name, column.modalities, column.crosses}, *backend);
       if (refusal.empty()) {
         having.emplace_back(backend->name());
       } else {
@@ -171,6 +173,9 @@ std::string refusal_of(Feature feature, const FamilyTraits& family, const Attent
   if (row.needs_text_encoder && !reads_text) {
     return str_cat(family.model_type, " models encode ", join({known.begin(), known.end()}, " and "),
                    ": text and token ids are the decoder's");
+  }
+  if (row.needs_cross_attention && !family.crosses) {
+    return str_cat(family.model_type, " models have the encoder's rows within the decoder's prompt, and cross nothing");
   }
   // Whether a backend takes the model's own heads is asked when the model is loaded.
   AttentionCapabilities wanted{.num_heads = 1, .num_kv_heads = 1, .head_dim = 64};

@@ -365,6 +365,28 @@ TEST_F(FeaturesTest, TheRegistrysModalitiesAreTheModels) {
   EXPECT_EQ(model->info.spec.modalities.size(), bart()->modalities.size());
 }
 
+TEST_F(FeaturesTest, AModelThatCrossesNothingIsServedOrRefusedAsTheTableSays) {
+  EngineConfig config;
+  config.model = source_dir() + "/tests/models/qwen2-vl-float32";
+  config.threads = 1;
+  const StatusOr<LoadedModel> model = load_engine(config, clock_);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::optional<FamilyTraits> family = family_of(model->model_config);
+  EXPECT_EQ(family->crosses, transept::has(model->info.spec.consumers(), Consumers::kCross));
+  const auto cpu = make_attention_backend("cpu");
+  for (const Feature feature : {Feature::kAlignments, Feature::kPagedCrossKv, Feature::kPinnedInputs}) {
+    EXPECT_THAT(refusal_of(feature, *family, **cpu), HasSubstr("cross nothing"));
+    EXPECT_EQ(refusal_of(feature, *bart(), **cpu), "");
+  }
+  const auto prepared = [&](const char* body, bool decoder_alone) {
+    const auto parsed = parse_request(*Json::parse(body), 1);
+    return prepare_request(*parsed, *model->prompts, model->generation, {.decoder_alone = decoder_alone}).status();
+  };
+  EXPECT_EQ(prepared(R"({"prompt": [1, 2]})", false), ok_status());
+  EXPECT_EQ(error_param(prepared(R"({"prompt": [1, 2], "return_alignments": true})", false)), "return_alignments");
+  EXPECT_EQ(error_param(prepared(R"({"prompt": [1, 2]})", true)), "encoded");
+}
+
 TEST(FeaturesDocument, IsWhatTheTablePrints) {
   std::ifstream file(source_dir() + "/docs/features.md");
   std::stringstream text;
