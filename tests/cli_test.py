@@ -444,7 +444,7 @@ class CliTest(unittest.TestCase):
         self.assertEqual(run("generate", "g2p", "x", "--quantization", "none", "--kv-cache-dtype", "float32", "--device",
                              "cpu", "--dtype", "float32", "--tensor-parallel-size", "1")[0], 0)
         config = json.loads((MODEL / "config.json").read_text())
-        for key, value in [("sliding_window", 64), ("quantization_config", {"quant_method": "gptq"})]:
+        for key, value in [("sliding_window", 64), ("quantization_config", {"quant_method": "aqlm"})]:
             folder = self.broken_model(config__json=json.dumps({**config, key: value}).encode())
             code, out, err = run("generate", folder, "x")
             self.assertEqual((code, out), (2, ""), key)

@@ -65,6 +65,24 @@ enum class Feature : uint8_t {
   kBFloat16Kv,
   kFloat16Kv,
   kInt8Kv,
+  // Quantised checkpoints
+  kCompressedPacked,
+  kCompressedIntegers,
+  kCompressedFloat8,
+  kCompressedOthers,
+  kBitsandbytes8,
+  kBitsandbytes4,
+  kGptq,
+  kAwq,
+  kFloat8,
+  kQuanto8,
+  kQuantoOthers,
+  kKernelLayouts,
+  kPythonTensors,
+  kOtherExports,
+  kMicroscaling,
+  kCodebooks,
+  kQuantizedExperts,
   // Models and machines
   kSlidingWindow,
   kLora,
@@ -95,7 +113,7 @@ struct FeatureRow {
 namespace feature_groups {
 inline constexpr std::string_view kPrompts = "Prompts", kDecoding = "Decoding", kResults = "Results",
                                   kMemory = "Batching and memory", kNumbers = "Numbers",
-                                  kModels = "Models and machines";
+                                  kQuantized = "Quantised checkpoints", kModels = "Models and machines";
 }  // namespace feature_groups
 
 // clang-format off
@@ -142,7 +160,7 @@ inline constexpr FeatureRow kFeatures[] = {
 
     {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors, pytorch_model.bin"},
     {.feature = Feature::kInt8Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights quantised to int8 while it is loaded", .flags = "--quantization"},
-    {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "checkpoints that are quantised already, and other quantisations", .flags = "--quantization", .others = "config.json: quantization_config", .refusal = "int8 at load time is the only quantisation, of checkpoints that are not quantised yet"},
+    {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "other quantisations while a checkpoint is loaded", .flags = "--quantization", .others = "quant_method: online, rtn, ptpc_fp8, fp8_per_tensor, fp8_per_block, int8_per_channel_weight_only, deepspeedfp, tpu_int8, neuron_quant", .refusal = "int8 at load time is the only quantisation; what a checkpoint is quantised to already is read without a flag"},
     {.feature = Feature::kFloat32, .group = feature_groups::kNumbers, .name = "weights kept in float32", .flags = "--dtype"},
     {.feature = Feature::kBFloat16, .group = feature_groups::kNumbers, .name = "weights kept in bfloat16; products in float32, on AMX in bfloat16 with float32 sums", .flags = "--dtype"},
     {.feature = Feature::kFloat16, .group = feature_groups::kNumbers, .name = "weights kept in float16, arithmetic in float32", .flags = "--dtype"},
@@ -150,6 +168,24 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kBFloat16Kv, .group = feature_groups::kNumbers, .name = "KV cache in bfloat16", .flags = "--kv-cache-dtype", .kv_dtype = DType::kBFloat16},
     {.feature = Feature::kFloat16Kv, .group = feature_groups::kNumbers, .name = "KV cache in float16", .flags = "--kv-cache-dtype", .kv_dtype = DType::kFloat16},
     {.feature = Feature::kInt8Kv, .group = feature_groups::kNumbers, .name = "KV cache in int8", .flags = "--kv-cache-dtype", .kv_dtype = DType::kInt8},
+
+    {.feature = Feature::kCompressedPacked, .group = feature_groups::kQuantized, .name = "compressed-tensors, pack-quantized: integers of 2 to 8 bits, by group or channel, with or without zero points", .others = "quant_method: compressed-tensors"},
+    {.feature = Feature::kCompressedIntegers, .group = feature_groups::kQuantized, .name = "compressed-tensors, int-quantized and naive-quantized: integers in bytes; inputs that are rounded too with `--quantization none`", .others = "quant_method: compressed-tensors"},
+    {.feature = Feature::kCompressedFloat8, .group = feature_groups::kQuantized, .name = "compressed-tensors, float-quantized: float8 e4m3 by tensor, channel or block; inputs that are rounded too with `--quantization none`", .others = "quant_method: compressed-tensors"},
+    {.feature = Feature::kCompressedOthers, .group = feature_groups::kQuantized, .name = "compressed-tensors, sparse, transformed, of 4-bit floats, or not compressed", .others = "quant_method: compressed-tensors", .refusal = "only pack-quantized, int-quantized, naive-quantized and float-quantized are read: save the model in one of them, or give the original checkpoint and --quantization int8"},
+    {.feature = Feature::kBitsandbytes8, .group = feature_groups::kQuantized, .name = "bitsandbytes, int8; inputs are not rounded, and so have no outliers", .others = "quant_method: bitsandbytes"},
+    {.feature = Feature::kBitsandbytes4, .group = feature_groups::kQuantized, .name = "bitsandbytes, nf4 and fp4, nested or not", .others = "quant_method: bitsandbytes"},
+    {.feature = Feature::kGptq, .group = feature_groups::kQuantized, .name = "GPTQ, checkpoint_format gptq and gptq_v2: 2, 3, 4, 8 bits, in any order of inputs", .others = "quant_method: gptq, auto_gptq, gptq_marlin"},
+    {.feature = Feature::kAwq, .group = feature_groups::kQuantized, .name = "AWQ, version gemm: 4 bits", .others = "quant_method: awq, auto_awq, awq_marlin"},
+    {.feature = Feature::kFloat8, .group = feature_groups::kQuantized, .name = "float8 e4m3 by tensor, channel or block; inputs are not rounded", .others = "quant_method: fp8, fbgemm_fp8, modelopt"},
+    {.feature = Feature::kQuanto8, .group = feature_groups::kQuantized, .name = "quanto, qint8 and qfloat8", .others = "quant_method: quanto; quanto_qmap.json"},
+    {.feature = Feature::kQuantoOthers, .group = feature_groups::kQuantized, .name = "quanto, qint4, qint2, and quantised activations", .others = "quant_method: quanto; quanto_qmap.json", .refusal = "only qint8 and qfloat8 weights are read: quantise the original checkpoint to qint8 without activations, or give it and --quantization int8"},
+    {.feature = Feature::kKernelLayouts, .group = feature_groups::kQuantized, .name = "weights in the order of a kernel for GPUs", .others = "quant_method: marlin, gptq_marlin_24, bitblas, gptq_bitblas, exllama, qqq; checkpoint_format; version: gemv", .refusal = "the weights lie in the order of a kernel for GPUs: give the checkpoint in checkpoint_format gptq or gptq_v2, or AWQ in version gemm"},
+    {.feature = Feature::kPythonTensors, .group = feature_groups::kQuantized, .name = "torchao, hqq, eetq", .others = "quant_method: torchao, hqq, eetq", .refusal = "the files describe tensors by classes of Python: give the original checkpoint and --quantization int8"},
+    {.feature = Feature::kOtherExports, .group = feature_groups::kQuantized, .name = "quark, Intel Neural Compressor, AutoRound, ipex, gguf", .others = "quant_method: quark, inc, auto-round, ipex, gguf", .refusal = "not read by this name: export the model to GPTQ, AWQ or compressed-tensors, or give the original checkpoint and --quantization int8"},
+    {.feature = Feature::kMicroscaling, .group = feature_groups::kQuantized, .name = "floats of 4 bits, and scales that are powers of two", .others = "quant_method: mxfp4, gpt_oss_mxfp4, mxfp8, nvfp4, petit_nvfp4, modelopt_fp4, modelopt_mxfp8, modelopt_mixed, fp_quant, deepseek_v4_fp8", .refusal = "no encoder/decoder model is known in it: give the original checkpoint and --quantization int8"},
+    {.feature = Feature::kCodebooks, .group = feature_groups::kQuantized, .name = "codebooks, rotations and ternary weights", .others = "quant_method: aqlm, vptq, higgs, spqr, squeezellm, sinq, bitnet", .refusal = "not read: give the original checkpoint and --quantization int8"},
+    {.feature = Feature::kQuantizedExperts, .group = feature_groups::kQuantized, .name = "quantised mixtures of experts", .others = "quant_method: experts_int8, moe_wna16", .refusal = "no mixture of experts is supported"},
 
     {.feature = Feature::kSlidingWindow, .group = feature_groups::kModels, .name = "sliding-window attention", .others = "config.json: sliding_window, attention_window", .refusal = "sliding-window attention is not supported"},
     {.feature = Feature::kLora, .group = feature_groups::kModels, .name = "LoRA adapters", .flags = "--enable-lora, --lora-modules", .others = "adapter_config.json", .refusal = "LoRA adapters are not supported: merge them into the model's weights"},

@@ -45,6 +45,8 @@ StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const Li
                      weights.matrix(source.weight, {n, k / (height * width), height, width}, kUse));
     return kernel > 0 ? by_taps(std::move(patches)) : std::move(patches);
   }
+  // Libraries turn a Conv1D into rows of outputs when they quantise it.
+  if (source.is_transposed && weights.is_quantized(source.weight)) return weights.matrix(source.weight, {n, k}, kUse);
   if (source.is_transposed) {
     ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_input, weights.matrix(source.weight, {k, n}, kUse));
     return std::unique_ptr<MatrixSource>(std::make_unique<TransposedSource>(std::move(by_input)));

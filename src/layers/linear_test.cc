@@ -274,6 +274,16 @@ TEST_F(CodedLinear, MultipliesWithWhatTheCodesMean) {
   }
 }
 
+// Libraries turn [in, out] into rows of outputs when they quantise it.
+TEST_F(CodedLinear, AQuantisedConv1DHasRowsOfOutputs) {
+  const CodedValues values = testing::coded_examples("m", kOut, kIn)[1];
+  const TestFolder folder;
+  const auto weights = open_coded(folder, values);
+  LinearSpec transposed = spec();
+  transposed.sources[0].is_transposed = true;
+  EXPECT_EQ(product(load(*weights, transposed, std::nullopt), x_), product(load(*weights, spec(), std::nullopt), x_));
+}
+
 TEST_F(CodedLinear, Int8CodesAreNotRoundedAgain) {
   const CodedValues values = testing::coded_examples("m", kOut, kIn)[0];
   PackedMatrix packed(kOut, kIn, {kInt8Format});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/checked_math.h"
 #include "layers/packed_source.h"
@@ -12,8 +13,11 @@ namespace {
 // Of the checkpoint's pages no more than about this is in memory at a time.
 constexpr int64_t kPackBytes = int64_t{16} << 20;
 
-// Codes mean float32 numbers: products with them as they are would round the inputs, for which nobody asked.
-WeightFormat without_loss(const WeightFormat& stored) { return stored.is_codes() ? kFloat32Format : stored; }
+// Codes mean float32 numbers: products with them as they are would round the inputs, for which nobody asked. Small
+// floats have scales.
+WeightFormat without_loss(const WeightFormat& stored) {
+  return stored.is_codes() || stored.is_small_float() ? kFloat32Format : stored;
+}
 
 InputRounding int8_inputs(LayerInputs inputs) {
   switch (inputs) {
@@ -241,6 +245,32 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
   return packed;
 }
 
+namespace {
+
+// What the file has as codes or small floats and memory in larger numbers: no kernel reads it as it is.
+std::string widened_text(const std::vector<PackedLayer>& layers) {
+  struct Widened {
+    uint64_t stored = 0, kept = 0, count = 0;
+  };
+  std::map<std::string, Widened> formats;
+  for (const PackedLayer& layer : layers) {
+    const bool is_small = layer.stored.is_codes() || layer.stored.is_small_float();
+    if (!is_small || layer.format.weights.bits <= layer.stored.bits) continue;
+    Widened& one = formats[weight_format_name(layer.stored)];
+    one.stored += static_cast<uint64_t>(layer.n * layer.k * layer.stored.bits / 8);
+    one.kept += layer.bytes;
+    ++one.count;
+  }
+  std::string text;
+  for (const auto& [name, one] : formats) {
+    text += str_cat("; widened from ", name, ": ", one.count, one.count == 1 ? " matrix" : " matrices", ", ",
+                    format_bytes(one.stored), " to ", format_bytes(one.kept));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string storage_text(const std::vector<PackedLayer>& layers) {
   std::vector<std::string> parts;
   size_t mapped = 0;
@@ -256,7 +286,8 @@ std::string storage_text(const std::vector<PackedLayer>& layers) {
     parts.push_back(str_cat(weight_format_name(format), " ", format_bytes(bytes), " in ", count,
                             count == 1 ? " matrix" : " matrices"));
   }
-  return join(parts, ", ") + (mapped > 0 ? str_cat("; ", format_bytes(mapped), " of them mapped") : std::string());
+  return join(parts, ", ") + (mapped > 0 ? str_cat("; ", format_bytes(mapped), " of them mapped") : std::string()) +
+         widened_text(layers);
 }
 
 }  // namespace transept

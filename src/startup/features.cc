@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "attention/backends.h"
+#include "quantized/quantization_config.h"
 #include "startup/engine_config.h"
 
 namespace transept {
@@ -58,10 +59,13 @@ bool is_given(const Json* value) {
   return !(value->is_bool() && !value->as_bool());
 }
 
-void list_files_features(const ModelConfig& model, std::vector<AskedFeature>& asked) {
+Status list_files_features(const ModelConfig& model, std::vector<AskedFeature>& asked) {
   const std::string file = model.path + "/config.json: ";
-  if (is_given(model.raw.find("quantization_config"))) {
-    asked.push_back({Feature::kQuantization, file + "quantization_config"});
+  ASSIGN_OR_RETURN(const std::optional<QuantizationConfig> quantization, read_quantization(model));
+  if (quantization.has_value()) {
+    for (const QuantizationConfig::Format& format : quantization->formats) {
+      asked.push_back({format.feature, format.where});
+    }
   }
   // transformers' use_sliding_window: false leaves a window standing that is not used.
   const Json* use = model.raw.find("use_sliding_window");
@@ -73,6 +77,7 @@ void list_files_features(const ModelConfig& model, std::vector<AskedFeature>& as
   if (const std::string adapter = model.path + "/adapter_config.json"; std::filesystem::exists(adapter, error)) {
     asked.push_back({Feature::kLora, adapter});
   }
+  return ok_status();
 }
 
 // Every backend, made once.
@@ -195,7 +200,7 @@ StatusOr<std::vector<AskedFeature>> asked_features(const EngineConfig& config, c
     ASSIGN_OR_RETURN(AskedFeature feature, asked_by_flag(flag, value));
     asked.push_back(std::move(feature));
   }
-  list_files_features(model, asked);
+  RETURN_IF_ERROR(list_files_features(model, asked));
   return asked;
 }
 

@@ -15,6 +15,7 @@
 #include "base/source_dir_testing.h"
 #include "models/tiny_bart_testing.h"
 #include "prompts/prepare_request.h"
+#include "quantized/quant_methods.h"
 #include "startup/load_engine.h"
 
 namespace transept {
@@ -96,7 +97,57 @@ struct ConfigProbe {
 constexpr ConfigProbe kConfigProbes[] = {
     {Feature::kSlidingWindow, "sliding_window", "512"},
     {Feature::kSlidingWindow, "attention_window", "[64, 64]"},
-    {Feature::kQuantization, "quantization_config", R"({"quant_method": "bitsandbytes"})"},
+};
+
+// What asks for a format of quantised checkpoints: a quantization_config, and where in it.
+struct QuantProbe {
+  Feature feature;
+  std::string_view config, field;
+};
+constexpr std::string_view kGroup = R"("config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 8}}})";
+constexpr std::string_view kFloatGroup =
+    R"("config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float"}}})";
+constexpr QuantProbe kQuantProbes[] = {
+    {Feature::kCompressedPacked, R"({"quant_method": "compressed-tensors", "format": "pack-quantized", $})", ""},
+    {Feature::kCompressedIntegers, R"({"quant_method": "compressed-tensors", "format": "int-quantized", $})", ""},
+    {Feature::kCompressedIntegers, R"({"quant_method": "compressed-tensors", "format": "naive-quantized", $})", ""},
+    {Feature::kCompressedFloat8, R"({"quant_method": "compressed-tensors", "format": "float-quantized", @})", ""},
+    {Feature::kCompressedFloat8, R"({"quant_method": "compressed-tensors", "format": "naive-quantized", @})", ""},
+    {Feature::kCompressedOthers, R"({"quant_method": "compressed-tensors", "format": "marlin-24", $})",
+     ": config_groups.g: marlin-24"},
+    {Feature::kCompressedOthers, R"({"quant_method": "compressed-tensors", "format": "dense", $})",
+     ": config_groups.g: dense"},
+    {Feature::kCompressedOthers, R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", @})",
+     ": config_groups.g: nvfp4-pack-quantized"},
+    {Feature::kCompressedOthers,
+     R"({"quant_method": "compressed-tensors", "format": "int-quantized", "sparsity_config": {"format": "sparse-24-bitmask"}, $})",
+     ": sparsity_config"},
+    {Feature::kCompressedOthers,
+     R"({"quant_method": "compressed-tensors", "format": "int-quantized", "transform_config": {"r1": {}}, $})",
+     ": transform_config"},
+    {Feature::kBitsandbytes8, R"({"quant_method": "bitsandbytes", "load_in_8bit": true})", ""},
+    {Feature::kBitsandbytes4, R"({"quant_method": "bitsandbytes", "load_in_4bit": true})", ""},
+    {Feature::kGptq, R"({"quant_method": "gptq", "bits": 4, "group_size": 128})", ""},
+    {Feature::kGptq, R"({"quant_method": "auto_gptq", "bits": 4, "group_size": 128, "checkpoint_format": "gptq_v2"})",
+     ""},
+    {Feature::kGptq, R"({"quant_method": "gptq_marlin", "bits": 8, "group_size": -1})", ""},
+    {Feature::kKernelLayouts,
+     R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "marlin"})",
+     ": checkpoint_format: marlin"},
+    {Feature::kKernelLayouts,
+     R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "checkpoint_format": "exllama"})",
+     ": checkpoint_format: exllama"},
+    {Feature::kAwq, R"({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm"})", ""},
+    {Feature::kAwq, R"({"quant_method": "auto_awq", "bits": 4, "group_size": 128})", ""},
+    {Feature::kAwq, R"({"quant_method": "awq_marlin", "bits": 4, "group_size": 128})", ""},
+    {Feature::kKernelLayouts, R"({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemv"})",
+     ": version: gemv"},
+    {Feature::kFloat8, R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", ""},
+    {Feature::kFloat8, R"({"quant_method": "fbgemm_fp8"})", ""},
+    {Feature::kFloat8, R"({"quant_method": "modelopt", "quant_algo": "FP8"})", ""},
+    {Feature::kMicroscaling, R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", ": quant_algo: NVFP4"},
+    {Feature::kQuanto8, R"({"quant_method": "quanto", "weights": "int8"})", ": weights: int8"},
+    {Feature::kQuantoOthers, R"({"quant_method": "quanto", "weights": "int4"})", ": weights: int4"},
 };
 
 // Always there, or asked for elsewhere: engine_end_to_end_test.cc and tests/golden.py (batching, pools, block sizes,
@@ -283,11 +334,33 @@ TEST_F(FeaturesTest, ConfigsAreTakenOrRefusedAsTheTableSays) {
   }
 }
 
+TEST_F(FeaturesTest, QuantisedCheckpointsAreReadOrRefusedAsTheTableSays) {
+  const auto expect = [&](std::string_view quantization, Feature feature, std::string_view field) {
+    write_config(str_cat(", \"quantization_config\": ", quantization));
+    expect_start(config(), feature, str_cat(dir_.path(), "/config.json: quantization_config", field));
+  };
+  for (const QuantProbe& probe : kQuantProbes) {
+    std::string text(probe.config);
+    if (const size_t at = text.find('$'); at != std::string::npos) text.replace(at, 1, kGroup);
+    if (const size_t at = text.find('@'); at != std::string::npos) text.replace(at, 1, kFloatGroup);
+    expect(text, probe.feature, probe.field);
+  }
+  for (const NamedQuantMethod& known : quant_methods()) {
+    if (known.method != QuantMethod::kRefused) continue;
+    expect(str_cat(R"({"quant_method": ")", known.name, R"("})"), known.feature,
+           str_cat(": quant_method: ", known.name));
+  }
+}
+
 TEST_F(FeaturesTest, EveryRowIsProvedSomewhere) {
   std::set<Feature> probed = kProvedElsewhere;
   for (const RequestProbe& probe : kRequestProbes) probed.insert(probe.feature);
   for (const FlagProbe& probe : kFlagProbes) probed.insert(probe.feature);
   for (const ConfigProbe& probe : kConfigProbes) probed.insert(probe.feature);
+  for (const QuantProbe& probe : kQuantProbes) probed.insert(probe.feature);
+  for (const NamedQuantMethod& known : quant_methods()) {
+    if (known.method == QuantMethod::kRefused) probed.insert(known.feature);
+  }
   for (const FeatureRow& row : kFeatures) EXPECT_TRUE(probed.contains(row.feature)) << row.name;
 }
 

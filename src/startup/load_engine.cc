@@ -13,6 +13,7 @@
 #include "rank/model_fingerprint.h"
 #include "startup/encoder_part.h"
 #include "startup/features.h"
+#include "startup/open_weights.h"
 #include "startup/recognise_model.h"
 #include "startup/replica_cpus.h"
 #include "startup/shortlist_file.h"
@@ -225,9 +226,10 @@ void take_info(const ExecutorInfo& info, const Choices& choices, LoadedModel& lo
 
 Status load_engines(const EngineConfig& config, const InstanceLinks* links, const Clock& clock, LoadedModel& loaded) {
   ASSIGN_OR_RETURN(Choices choices, make_choices(config));
-  ASSIGN_OR_RETURN(const std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
-  ASSIGN_OR_RETURN(choices.types,
-                   storage_types(config, choices.isa, stored_weights(*weights), loaded.model_config.width));
+  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config));
+  const std::shared_ptr<WeightMap>& weights = opened.map;
+  const StoredWeights stored = stored_weights(*weights, opened.quantization);
+  ASSIGN_OR_RETURN(choices.types, storage_types(config, choices.isa, stored, loaded.model_config.width));
   EncoderDecoderModelRunner::Options options = runner_options(config, choices);
   if (links != nullptr) RETURN_IF_ERROR(make_fingerprint(*weights, choices.types, loaded));
   if (links != nullptr && links->role == InstanceRole::kEncode) {

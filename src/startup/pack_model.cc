@@ -16,6 +16,7 @@
 #include "models/registry.h"
 #include "multimodal/input_families.h"
 #include "startup/features.h"
+#include "startup/open_weights.h"
 #include "startup/recognise_model.h"
 #include "startup/weight_storage.h"
 
@@ -111,7 +112,8 @@ fs::path folder_path(const std::string& name) {
 StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
   ASSIGN_OR_RETURN(const ModelConfig model_config, load_family_config(config.model));
   RETURN_IF_ERROR(check_features(config, model_config));
-  ASSIGN_OR_RETURN(std::shared_ptr<WeightMap> weights, WeightMap::open(config.model));
+  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model_config));
+  const std::shared_ptr<WeightMap>& weights = opened.map;
   if (weights->pack_tag() != nullptr) {
     return invalid_argument(config.model, ": is packed already; give the checkpoint that it was packed from");
   }
@@ -119,7 +121,8 @@ StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string
   PackedModel result;
   ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored_weights(*weights), model_config.width));
+  const StoredWeights stored = stored_weights(*weights, opened.quantization);
+  ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored, model_config.width));
   if (!types.report.empty()) log_info(types.report);
   ThreadPool threads(config.threads > 0 ? config.threads : num_available_cpus());
   ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> attention, make_attention_backend(config.attention_backend));

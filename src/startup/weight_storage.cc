@@ -29,6 +29,8 @@ std::string auto_report(const EngineConfig& config, const StorageTypes& types, I
   const auto weights = [&]() -> std::string {
     if (config.dtype != "auto") return str_cat("weights in ", config.dtype, ", as --dtype says");
     if (stored.is_packed) return "weights as the packed folder has them";
+    if (!stored.quantization.empty())
+      return str_cat("weights as the checkpoint means them (", stored.quantization, ")");
     if (types.weights.has_value()) {
       return str_cat("weights in ", weight_format_name(*types.weights),
                      ", the fastest type that passes every gate of quality");
@@ -49,9 +51,9 @@ std::string auto_report(const EngineConfig& config, const StorageTypes& types, I
 
 }  // namespace
 
-StoredWeights stored_weights(const WeightMap& weights) {
+StoredWeights stored_weights(const WeightMap& weights, const std::string& quantization) {
   const PackTag* tag = weights.pack_tag();
-  return {weights.main_format(), tag != nullptr, tag != nullptr ? tag->storage : std::nullopt};
+  return {weights.main_format(), tag != nullptr, tag != nullptr ? tag->storage : std::nullopt, quantization};
 }
 
 StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored,
@@ -61,7 +63,7 @@ StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const 
   ASSIGN_OR_RETURN(types.kv, kv_dtype_of(config));
   if (config.quantization == "auto") {
     if (widens_float16_fast(isa)) {
-      const bool is_free = config.dtype == "auto" && !stored.is_packed;
+      const bool is_free = config.dtype == "auto" && !stored.is_packed && stored.quantization.empty();
       if (is_free && stored.format == kFloat32Format) types.weights = kFloat16Format;
       if (config.kv_cache_dtype == "auto") types.kv = is_narrow(model_width) ? DType::kFloat16 : DType::kInt8;
     }

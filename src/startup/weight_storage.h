@@ -20,8 +20,9 @@ struct StoredWeights {
   WeightFormat format = {};  // of most of their bytes
   bool is_packed = false;
   std::optional<WeightFormat> packed_as = {};  // PackTag::storage
+  std::string quantization = {};               // how it is quantised, for reports; "": it is not
 };
-StoredWeights stored_weights(const WeightMap& weights);
+StoredWeights stored_weights(const WeightMap& weights, const std::string& quantization);
 
 // What everything is stored as. Chosen once, before anything is loaded.
 struct StorageTypes {
@@ -33,9 +34,10 @@ struct StorageTypes {
 
 // --quantization auto takes the fastest of the types with which every model of ./dev quality passes every gate
 // (decision 12). For weights those are 16-bit types: no model that is wide enough for int8 has passed. Float32 weights
-// become float16, other weights stay. Where --kv-cache-dtype is auto, keys and values are int8, in models narrower than
-// kLeastInt8Width float16. A level that widens float16 in software (generic) changes nothing. A packed folder's
-// matrices stay as they are unless a flag asks for another type. model_width: ModelConfig::width. Errors:
+// become float16, other weights stay, and a quantised checkpoint means exactly what it says. Where --kv-cache-dtype is
+// auto, keys and values are int8, in models narrower than kLeastInt8Width float16. A level that widens float16 in
+// software (generic) changes nothing. A packed folder's matrices stay as they are unless a flag asks for another type.
+// model_width: ModelConfig::width. Errors:
 // --kv-cache-dtype is unknown. REQUIRES: check_features() has accepted the config.
 StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored,
                                      int64_t model_width);

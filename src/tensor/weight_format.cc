@@ -29,7 +29,7 @@ std::string weight_format_name(const WeightFormat& format) {
 }
 
 std::optional<WeightFormat> parse_weight_format(std::string_view name) {
-  for (const WeightFormat& format : {kFloat32Format, kFloat16Format, kBFloat16Format}) {
+  for (const WeightFormat& format : {kFloat32Format, kFloat16Format, kBFloat16Format, kFloat8Format, kFloat4Format}) {
     if (name == weight_format_name(format)) return format;
   }
   std::vector<std::string_view> words = split(name, '-');

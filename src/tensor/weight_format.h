@@ -1,7 +1,8 @@
 // How the weights of a matrix are stored, in a checkpoint or in memory, and what a product does with its inputs. Values
 // and pure functions: thread-safe.
 //
-// Numbers: float32, float16, bfloat16. Codes: integers with scales, weight = (code - zero) * scale in float32.
+// Numbers: float32, float16, bfloat16; files also have float8 and float4 with scales, whatever their tables of values,
+// which are read as float32. Codes: integers with scales, weight = (code - zero) * scale in float32.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 namespace transept {
 
 enum class WeightLayout : uint8_t {
-  kFloat,   // IEEE 754, of 32 or 16 bits
+  kFloat,   // IEEE 754, of 32 or 16 bits; in files also of 8 or 4 bits and with scales
   kBFloat,  // the upper 16 bits of a float32
   kCodes,
 };
@@ -24,6 +25,8 @@ struct WeightFormat {
   bool has_zero = false;  // kCodes: every scale has a zero of its own; otherwise zeros are 0
 
   bool is_codes() const { return layout == WeightLayout::kCodes; }
+  // Whether no memory holds weights so: what has this format in a file is read as float32.
+  bool is_small_float() const { return layout == WeightLayout::kFloat && bits < 16; }
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
@@ -31,10 +34,12 @@ struct WeightFormat {
 inline constexpr WeightFormat kFloat32Format = {};
 inline constexpr WeightFormat kFloat16Format = {.bits = 16};
 inline constexpr WeightFormat kBFloat16Format = {.layout = WeightLayout::kBFloat, .bits = 16};
+inline constexpr WeightFormat kFloat8Format = {.bits = 8};
+inline constexpr WeightFormat kFloat4Format = {.bits = 4};
 inline constexpr WeightFormat kInt8Format = {.layout = WeightLayout::kCodes, .bits = 8};
 
-// "float32", "float16", "bfloat16", "int8"; of codes in groups and with zeros "int4-g128-zeros". One word: the tag of a
-// packed folder has it (weights/pack_tag.h).
+// "float32", "float16", "bfloat16", "float8", "float4", "int8"; of codes in groups and with zeros "int4-g128-zeros".
+// One word: the tag of a packed folder has it (weights/pack_tag.h).
 std::string weight_format_name(const WeightFormat& format);
 // The inverse. Unset: no such name; more than 8 bits a code.
 std::optional<WeightFormat> parse_weight_format(std::string_view name);

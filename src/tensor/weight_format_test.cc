@@ -14,6 +14,7 @@ TEST(WeightFormat, NamesReadBack) {
   const std::pair<WeightFormat, const char*> names[] = {
       {kFloat32Format, "float32"},         {kFloat16Format, "float16"},
       {kBFloat16Format, "bfloat16"},       {kInt8Format, "int8"},
+      {kFloat8Format, "float8"},           {kFloat4Format, "float4"},
       {codes(4, 128, false), "int4-g128"}, {codes(4, 32, true), "int4-g32-zeros"},
       {codes(8, 0, true), "int8-zeros"}};
   for (const auto& [format, name] : names) {
@@ -23,9 +24,26 @@ TEST(WeightFormat, NamesReadBack) {
 }
 
 TEST(WeightFormat, OtherTextsAreNone) {
-  for (const char* text :
-       {"", "int", "int0", "int9", "int08", "int64", "INT8", "float", "float8", "bfloat32", "int4-", "int4-g",
-        "int4-g0", "int4-g-1", "int4-g99999999999", "int4-zeros-g32", "int4-g32-zeros-zeros", "int4-g32-", "I8"}) {
+  for (const char* text : {"",
+                           "int",
+                           "int0",
+                           "int9",
+                           "int08",
+                           "int64",
+                           "INT8",
+                           "float",
+                           "float2",
+                           "bfloat8",
+                           "bfloat32",
+                           "int4-",
+                           "int4-g",
+                           "int4-g0",
+                           "int4-g-1",
+                           "int4-g99999999999",
+                           "int4-zeros-g32",
+                           "int4-g32-zeros-zeros",
+                           "int4-g32-",
+                           "I8"}) {
     EXPECT_EQ(parse_weight_format(text), std::nullopt) << text;
   }
 }

@@ -28,6 +28,17 @@ int64_t CodedMatrix::group_of(int64_t input) const {
   return format().group == 0 ? 0 : input / format().group;
 }
 
+namespace {
+
+// Behind the inputs from `input` on that are certainly of one group.
+int64_t end_of_run(const CodedMatrix& matrix, int64_t input, int64_t end) {
+  if (!matrix.input_groups().empty()) return input + 1;
+  const int64_t group = matrix.format().group;
+  return group == 0 ? end : std::min(end, (input / group + 1) * group);
+}
+
+}  // namespace
+
 void CodedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const {
   CHECK(begin >= 0 && count >= 0 && count <= n() - begin && columns.begin >= 0 && columns.end <= k());
   CHECK(std::ssize(out) == count * columns.size());
@@ -41,10 +52,12 @@ void CodedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, st
     for (int64_t from = columns.begin; from < columns.end; from += kChunk) {
       const IndexRange chunk{from, std::min(columns.end, from + kChunk)};
       read_codes(row, chunk, std::span(codes).first(static_cast<size_t>(chunk.size())));
-      for (int64_t j = chunk.begin; j < chunk.end; ++j) {
+      for (int64_t j = chunk.begin; j < chunk.end;) {
         const auto group = static_cast<size_t>(group_of(j));
         const int32_t zero = format().has_zero ? zeros[group] : 0;
-        *to++ = static_cast<float>(codes[static_cast<size_t>(j - from)] - zero) * scales[group];
+        for (const int64_t end = end_of_run(*this, j, chunk.end); j < end; ++j) {
+          *to++ = static_cast<float>(codes[static_cast<size_t>(j - from)] - zero) * scales[group];
+        }
       }
     }
   }

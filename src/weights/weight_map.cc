@@ -171,10 +171,27 @@ void WeightMap::set_matrix_reader(std::unique_ptr<MatrixReader> reader) { impl_-
 
 bool WeightMap::contains(std::string_view name) const {
   if (impl_->pack_tag.has_value() && impl_->pack_tag->matrices.contains(name)) return true;
-  return has_tensor(name) || (impl_->reader != nullptr && impl_->reader->has(*this, name));
+  return has_tensor(name) || is_quantized(name);
+}
+
+bool WeightMap::is_quantized(std::string_view name) const {
+  return impl_->reader != nullptr && impl_->reader->has(*this, name);
 }
 
 bool WeightMap::has_tensor(std::string_view name) const { return impl_->find(name) != nullptr; }
+
+std::optional<WeightMap::Form> WeightMap::form_of(std::string_view name) const {
+  const Impl::Tensor* tensor = impl_->find(name);
+  if (tensor == nullptr) return std::nullopt;
+  const SafetensorsTensor& view = tensor->view;
+  return Form{view.name, view.dtype, view.shape, view.data, tensor->file};
+}
+
+Status WeightMap::tensor_error(std::string_view name, std::string_view reason) const {
+  const Impl::Tensor* tensor = impl_->find(name);
+  if (tensor != nullptr) return tensor->error(reason);
+  return with_param(invalid_argument(source(), ": tensor \"", name, "\": ", reason), name);
+}
 
 StatusOr<WeightView> WeightMap::get(std::string_view name, std::initializer_list<int64_t> shape, WeightUse use) {
   ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
@@ -187,7 +204,7 @@ StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name,
   const int64_t n = *shape.begin();
   int64_t k = 1;
   for (const int64_t dim : std::span(shape).subspan(1)) k *= dim;
-  if (impl_->reader != nullptr && impl_->reader->has(*this, name)) return impl_->reader->open(*this, name, n, k, use);
+  if (is_quantized(name)) return impl_->reader->open(*this, name, n, k, use);
   ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
   // What steps read is gathered once; what is packed is gathered on its way.
   if (use == WeightUse::kRead) tensor->gather(impl_->gathered, impl_->threads);
@@ -254,6 +271,10 @@ const std::string& WeightMap::source() const { return impl_->source; }
 
 void WeightMap::ignore(std::string_view name) {
   if (Impl::Tensor* tensor = impl_->find(name); tensor != nullptr) tensor->is_known = true;
+}
+
+void WeightMap::ignore_where(FunctionRef<bool(std::string_view)> wanted) {
+  for (auto& [name, tensor] : impl_->tensors) tensor.is_known |= wanted(name);
 }
 
 void WeightMap::ignore_below(std::string_view beginning) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,23 @@ class WeightMap final {
 
   // Whether there is a tensor or a matrix of this name, in any form.
   bool contains(std::string_view name) const;
+  // Whether the matrix reader has this matrix.
+  bool is_quantized(std::string_view name) const;
   // Whether there is a tensor of this name, of any type.
   bool has_tensor(std::string_view name) const;
+
+  // A tensor as its file has it.
+  struct Form {
+    std::string_view name;   // as the file spells it
+    std::string_view dtype;  // as safetensors spells it
+    std::span<const int64_t> shape;
+    std::span<const std::byte> data;  // of a dense tensor; where its file maps it
+    const MmapFile* file = nullptr;   // never null
+  };
+  // Returns what a tensor is, for who decides by it which tensors to ask for. Unset: there is none. Marks nothing.
+  std::optional<Form> form_of(std::string_view name) const;
+  // kInvalidArgument "FILE: tensor "NAME": REASON", of a tensor or of one that is missing.
+  Status tensor_error(std::string_view name, std::string_view reason) const;
 
   // Marks the tensor as read. Errors: missing (names it); another shape (gives both); not a floating-point type.
   StatusOr<WeightView> get(std::string_view name, std::initializer_list<int64_t> shape,
@@ -80,6 +96,9 @@ class WeightMap final {
 
   // Marks a known tensor that published checkpoints contain and nothing needs, so that unread() omits it.
   void ignore(std::string_view name);
+
+  // The same for every tensor that is `wanted`, by the file's spelling.
+  void ignore_where(FunctionRef<bool(std::string_view name)> wanted);
 
   // The same for every tensor whose name begins with `beginning`, with the optional prefix before it or not: those of a
   // part of the model that is not loaded. A tensor that is asked for is read all the same.

@@ -107,6 +107,28 @@ TEST(WeightMap, IgnoresAllThatBeginsSo) {
   EXPECT_TRUE((*map)->get("side.b", {1}).ok()) << "it is there for who asks";
 }
 
+TEST(WeightMap, TellsWhatATensorIsWithoutReadingIt) {
+  const TestFolder dir;
+  dir.write("model.safetensors", safetensors_bytes({{"model.a.scale", "I8", {2, 1}, "xy"}, floats("b", {1})}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok()) << map.status();
+  (*map)->set_optional_prefix("model.");
+  const auto form = (*map)->form_of("a.scale");
+  ASSERT_TRUE(form.has_value());
+  EXPECT_EQ(form->name, "model.a.scale");
+  EXPECT_EQ(form->dtype, "I8");
+  EXPECT_EQ(std::vector<int64_t>(form->shape.begin(), form->shape.end()), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(static_cast<char>(form->data[1]), 'y');
+  EXPECT_FALSE((*map)->form_of("c").has_value());
+  EXPECT_EQ(error_message((*map)->tensor_error("a.scale", "is odd")),
+            dir.path() + "/model.safetensors: tensor \"model.a.scale\": is odd");
+  EXPECT_EQ(error_message((*map)->tensor_error("c", "is odd")),
+            dir.path() + "/model.safetensors: tensor \"c\": is odd");
+  EXPECT_THAT((*map)->unread(), ElementsAre("b", "model.a.scale"));
+  (*map)->ignore_where([](std::string_view name) { return name.ends_with(".scale"); });
+  EXPECT_THAT((*map)->unread(), ElementsAre("b"));
+}
+
 TEST(WeightMap, FindsNamesWithAndWithoutThePrefix) {
   const TestFolder dir;
   dir.write("model.safetensors", safetensors_bytes({floats("model.with", {1}), floats("without", {2}),

@@ -1,0 +1,34 @@
+#include "startup/open_weights.h"
+
+#include "base/log.h"
+#include "quantized/make_matrix_reader.h"
+
+namespace transept {
+
+StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model) {
+  ASSIGN_OR_RETURN(const std::optional<QuantizationConfig> quantization, read_quantization(model));
+  OpenedWeights opened;
+  ASSIGN_OR_RETURN(opened.map, WeightMap::open(config.model));
+  if (!quantization.has_value()) return opened;
+  // What a packed folder holds was decided when it was packed.
+  const bool is_packed = opened.map->pack_tag() != nullptr;
+  const std::string& rounds = quantization->rounds_inputs;
+  if (!rounds.empty() && !is_packed && config.quantization == "auto") {
+    return unimplemented(quantization->file, ": ", rounds,
+                         ": the format rounds the inputs of every product, which --quantization auto would follow and ",
+                         "this version does not: give --quantization none for float32 inputs over these weights, or "
+                         "--quantization int8");
+  }
+  std::unique_ptr<MatrixReader> reader = make_matrix_reader(*quantization);
+  if (reader == nullptr) return opened;
+  opened.map->set_matrix_reader(std::move(reader));
+  opened.quantization = quantization->name;
+  const int num_of_kv = ignore_scales_of_activations(*opened.map);
+  if (num_of_kv > 0 || quantization->has_kv_scheme) {
+    log_warning(quantization->file,
+                ": scales of keys and values are not used: --kv-cache-dtype says how these are kept");
+  }
+  return opened;
+}
+
+}  // namespace transept

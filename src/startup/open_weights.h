@@ -1,0 +1,24 @@
+// Opens a folder's weights with the reader that its quantisation needs. Functions without state: thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "core/model_config.h"
+#include "startup/engine_config.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+struct OpenedWeights {
+  std::shared_ptr<WeightMap> map;
+  std::string quantization;  // how the folder is quantised, for reports; "": it is not
+};
+
+// Warns once of scales of keys and values, which are not used. Errors: those of read_quantization() and of
+// WeightMap::open(); kUnimplemented: --quantization auto of a format that rounds the inputs of products.
+StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model);
+
+}  // namespace transept
