@@ -111,9 +111,12 @@ TEST(QuantizationConfig, NumbersAreChecked) {
       {group(R"("symmetric": 3)"), "symmetric: expected true or false"},
       {R"({"quant_method": "compressed-tensors"})", "F: config_groups: is missing"},
       {R"({"quant_method": "compressed-tensors", "config_groups": []})", "config_groups: expected an object"},
-      {R"({"quant_method": "compressed-tensors", "config_groups": {"W4A16": ["Linear"]}})", "config_groups.W4A16: expected"},
-      {R"({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": "lm_head"})", "ignore: expected a list"},
-      {R"({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": ["re:(?!a)"]})", "ignore: \"re:(?!a)\""},
+      {R"({"quant_method": "compressed-tensors", "config_groups": {"W4A16": ["Linear"]}})",
+       "config_groups.W4A16: expected"},
+      {R"({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": "lm_head"})",
+       "ignore: expected a list"},
+      {R"x({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": ["re:(?!a)"]})x",
+       "ignore: \"re:(?!a)\""},
       {R"({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": [4]})", "ignore: expected names"},
       {R"({"quant_method": "gptq", "bits": 1, "group_size": 32})", "F: bits: expected 2, 3, 4 or 8, got 1"},
       {R"({"quant_method": "gptq", "bits": 7, "group_size": 32})", "bits: expected 2, 3, 4 or 8, got 7"},
@@ -132,7 +135,7 @@ TEST(QuantizationConfig, NumbersAreChecked) {
       {R"({"quant_method": "fp8", "weight_block_size": [128, -1]})", "weight_block_size: expected two sizes"},
       {R"({"quant_method": "quanto", "weights": "int7"})", "unknown type \"int7\""},
   };
-for (const auto& [text, reason] : rows) EXPECT_THAT(error_of(text), HasSubstr(reason)) << text;
+  for (const auto& [text, reason] : rows) EXPECT_THAT(error_of(text), HasSubstr(reason)) << text;
 }
 
 TEST(QuantizationConfig, RoundedInputsAreToldByField) {
