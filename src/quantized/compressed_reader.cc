@@ -26,6 +26,8 @@ struct Names {
 
 using Source = std::unique_ptr<MatrixSource>;
 
+int32_t signed_byte(std::byte byte) { return (std::to_integer<int32_t>(byte) ^ 128) - 128; }
+
 // One matrix.
 class Opener final {
  public:
@@ -83,7 +85,7 @@ class Opener final {
     if (group_.bits == 8) return ok_status();
     const int32_t most = 1 << (group_.bits - 1);
     for (const std::byte byte : codes.bytes) {
-      const int32_t code = static_cast<int8_t>(byte);
+      const int32_t code = signed_byte(byte);
       if (code < -most || code >= most) {
         return parts_.error(names_.weight, str_cat("code ", code, " has more than ", group_.bits, " bits"));
       }
@@ -119,7 +121,7 @@ class Opener final {
     if (parts_.has(names_.zero, "I8")) {
       ASSIGN_OR_RETURN(const StoredBytes stored, zero_bytes(count));
       for (size_t i = 0; i < zeros.size(); ++i) {
-        const int32_t zero = static_cast<int8_t>(stored.bytes[stored.bytes.size() == 1 ? 0 : i]);
+        const int32_t zero = signed_byte(stored.bytes[stored.bytes.size() == 1 ? 0 : i]);
         if (zero < -most || zero >= most) {
           return parts_.error(names_.zero,
                               str_cat("element ", i, " is ", zero, ", of more than ", group_.bits, " bits"));

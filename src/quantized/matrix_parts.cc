@@ -37,7 +37,8 @@ StatusOr<WeightMap::Form> MatrixParts::form(std::string_view name) const {
   return *form;
 }
 
-StatusOr<StoredBytes> MatrixParts::bytes(std::string_view name, std::string_view dtype, std::vector<int64_t> shape) {
+StatusOr<StoredBytes> MatrixParts::bytes(std::string_view name, std::string_view dtype,
+                                         const std::vector<int64_t>& shape) {
   ASSIGN_OR_RETURN(const std::span<const std::byte> found, weights_.get_bytes(name, dtype, shape, use_));
   // Bytes that were gathered lie in memory of the map.
   const auto form = weights_.form_of(name);
@@ -54,11 +55,11 @@ StatusOr<StoredBytes> MatrixParts::any_bytes(std::string_view name, int64_t num_
   return bytes(name, found.dtype, {found.shape.begin(), found.shape.end()});
 }
 
-StatusOr<std::vector<float>> MatrixParts::numbers(std::string_view name, std::vector<int64_t> shape) {
+StatusOr<std::vector<float>> MatrixParts::numbers(std::string_view name, const std::vector<int64_t>& shape) {
   ASSIGN_OR_RETURN(const WeightMap::Form found, form(name));
   const std::optional<DType> type = number_type(found.dtype);
   if (!type.has_value()) return error(name, str_cat("dtype ", found.dtype, ", expected F32, F16 or BF16"));
-  ASSIGN_OR_RETURN(const StoredBytes stored, bytes(name, found.dtype, std::move(shape)));
+  ASSIGN_OR_RETURN(const StoredBytes stored, bytes(name, found.dtype, shape));
   std::vector<float> values(stored.bytes.size() / dtype_bytes(*type));
   widen_bytes(*type, stored.bytes.data(), values);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -73,13 +74,13 @@ StatusOr<std::vector<float>> MatrixParts::scales(std::string_view name, int64_t 
   const bool is_one = found.shape.size() <= 2 && std::ranges::all_of(found.shape, [](int64_t dim) { return dim == 1; });
   const bool is_list = columns == 1 && found.shape.size() == 1 && found.shape[0] == outputs;
   if (is_one || is_list) shape.assign(found.shape.begin(), found.shape.end());
-  ASSIGN_OR_RETURN(std::vector<float> values, numbers(name, std::move(shape)));
+  ASSIGN_OR_RETURN(std::vector<float> values, numbers(name, shape));
   if (is_one) values.assign(static_cast<size_t>(outputs * columns), values.front());
   return values;
 }
 
-StatusOr<std::vector<int32_t>> MatrixParts::words(std::string_view name, std::vector<int64_t> shape) {
-  ASSIGN_OR_RETURN(const StoredBytes stored, bytes(name, "I32", std::move(shape)));
+StatusOr<std::vector<int32_t>> MatrixParts::words(std::string_view name, const std::vector<int64_t>& shape) {
+  ASSIGN_OR_RETURN(const StoredBytes stored, bytes(name, "I32", shape));
   std::vector<int32_t> values(stored.bytes.size() / sizeof(int32_t));
   if (!values.empty()) std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
   return values;

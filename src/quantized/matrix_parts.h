@@ -32,15 +32,15 @@ class MatrixParts final {
   bool has(std::string_view name, std::string_view dtype) const;
 
   // Errors: those of WeightMap::get_bytes.
-  StatusOr<StoredBytes> bytes(std::string_view name, std::string_view dtype, std::vector<int64_t> shape);
+  StatusOr<StoredBytes> bytes(std::string_view name, std::string_view dtype, const std::vector<int64_t>& shape);
   // The bytes of a tensor of any type and shape. Errors: missing; another size.
   StatusOr<StoredBytes> any_bytes(std::string_view name, int64_t num_bytes);
   // float32, float16 or bfloat16, widened. Errors: missing; another type or shape; a number that is not finite.
-  StatusOr<std::vector<float>> numbers(std::string_view name, std::vector<int64_t> shape);
+  StatusOr<std::vector<float>> numbers(std::string_view name, const std::vector<int64_t>& shape);
   // The same for [outputs, columns], which may be written as one number for all, [1], [1, 1] or [], or with one column
   // as [outputs]. Returns [outputs, columns].
   StatusOr<std::vector<float>> scales(std::string_view name, int64_t outputs, int64_t columns);
-  StatusOr<std::vector<int32_t>> words(std::string_view name, std::vector<int64_t> shape);  // I32
+  StatusOr<std::vector<int32_t>> words(std::string_view name, const std::vector<int64_t>& shape);  // I32
   // The group of each of k inputs, I32. Empty if the inputs lie in order, in groups of `group`. Errors: a group outside
   // [0, num_groups).
   StatusOr<std::vector<int32_t>> input_groups(std::string_view name, int64_t k, int64_t group, int64_t num_groups);

@@ -173,14 +173,13 @@ class Parser final {
 
   StatusOr<Node> quantified(Node one) {
     int min = 0, max = -1;
-    if (take('*')) {
+    if (has('{')) {
+      RETURN_IF_ERROR(counts(min, max));
     } else if (take('+')) {
       min = 1;
     } else if (take('?')) {
       max = 1;
-    } else if (has('{')) {
-      RETURN_IF_ERROR(counts(min, max));
-    } else {
+    } else if (!take('*')) {
       return one;
     }
     take('?');  // lazy: the same matches
