@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 
 #include "core/config_file.h"
@@ -231,14 +230,13 @@ Json legacy_fields(const ModelConfig& config) {
 
 }  // namespace
 
-StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const ModelConfig& config) {
+StatusOr<GenerationConfig> GenerationConfig::load(const ModelFolder& folder, const ModelConfig& config) {
   GenerationConfig out;
-  const std::string path = str_cat(dir, "/", kFile);
-  const Loader legacy(config.raw, dir + "/config.json", config.decoder_vocab_size);
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
-    ASSIGN_OR_RETURN(const Json object, read_json_object(path));
-    const Loader loader(object, path, config.decoder_vocab_size);
+  const std::string config_file = folder.name_of("config.json");
+  const Loader legacy(config.raw, config_file, config.decoder_vocab_size);
+  if (folder.has(kFile)) {
+    ASSIGN_OR_RETURN(const Json object, read_json_object(folder, kFile));
+    const Loader loader(object, folder.name_of(kFile), config.decoder_vocab_size);
     out.source = kFile;
     RETURN_IF_ERROR(loader.read(out));
     RETURN_IF_ERROR(loader.read_special_ids(out));
@@ -246,12 +244,12 @@ StatusOr<GenerationConfig> GenerationConfig::load(const std::string& dir, const 
   } else {
     out.source = "config.json";
     const Json fields = legacy_fields(config);
-    RETURN_IF_ERROR(Loader(fields, dir + "/config.json", config.decoder_vocab_size).read(out));
+    RETURN_IF_ERROR(Loader(fields, config_file, config.decoder_vocab_size).read(out));
     out.raw = fields;
   }
   RETURN_IF_ERROR(legacy.read_special_ids(out));
   if (const Json* decoder = config.decoder(); decoder != nullptr) {
-    const std::string file = str_cat(dir, "/config.json: ", config.decoder_key());
+    const std::string file = str_cat(config_file, ": ", config.decoder_key());
     RETURN_IF_ERROR(Loader(*decoder, file, config.decoder_vocab_size).read_special_ids(out));
   }
   take_ids(config, out);

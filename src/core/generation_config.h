@@ -39,13 +39,13 @@ struct GenerationConfig {
   std::vector<std::string> unsupported;  // "guidance_scale: 3": non-default fields that are not implemented
   Json raw;                              // the whole file, for fields of single families (core/speech_tokens.h)
 
-  // Reads the file in `dir`. Without generation_config.json, what the top level of a composite model's config.json
+  // Reads the file of `folder`. Without generation_config.json, what the top level of a composite model's config.json
   // lacks its decoder's object has. Where generation_config.json lacks bos, eos, pad or decoder_start ids, those of
   // config.json hold, of a composite model those of its decoder after its own: without an end token no answer would
   // stop. Those of a family's class stand behind all files, or before them (ModelConfig::fixes_special_ids). Errors:
   // kInvalidArgument, naming file and field: a file that is not a JSON object, a value of the wrong type or range, an
   // id outside config.decoder_vocab_size (0: not checked).
-  static StatusOr<GenerationConfig> load(const std::string& dir, const ModelConfig& config);
+  static StatusOr<GenerationConfig> load(const ModelFolder& folder, const ModelConfig& config);
 };
 
 }  // namespace transept

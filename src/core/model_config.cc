@@ -184,11 +184,12 @@ const Json* ModelConfig::decoder() const {
   return key.empty() ? nullptr : raw.find(key);
 }
 
-StatusOr<ModelConfig> ModelConfig::load(const std::string& dir) {
-  const std::string file = dir + "/config.json";
+StatusOr<ModelConfig> ModelConfig::load(const ModelFolder& folder) {
+  const std::string file = folder.name_of("config.json");
   ModelConfig config;
-  config.path = dir;
-  ASSIGN_OR_RETURN(config.raw, read_json_object(file));
+  config.folder = folder;
+  config.path = folder.path();
+  ASSIGN_OR_RETURN(config.raw, read_json_object(folder, "config.json"));
   const ConfigReader reader(config.raw, file);
   RETURN_IF_ERROR(read_architectures(reader, config));
   // umT5 as published names its architecture alone.

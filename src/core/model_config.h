@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/model_folder.h"
 #include "base/status.h"
 
 namespace transept {
@@ -16,7 +17,8 @@ namespace transept {
 struct ModelConfig {
   static constexpr int64_t kMaxVocabSize = 2'000'000;  // docs/server.md, Limits
 
-  std::string path;                        // the model's folder
+  ModelFolder folder;                      // where its other files are
+  std::string path;                        // folder.path(), for messages
   std::string model_type;                  // "bart"; may be "" only if `architectures` is not empty
   std::vector<std::string> architectures;  // ["BartForConditionalGeneration"]
   int64_t vocab_size = 0;                  // 0: not in the file (a folder with only a tokenizer)
@@ -35,11 +37,11 @@ struct ModelConfig {
   const Json* decoder() const;
   std::string_view decoder_key() const;
 
-  // Reads DIR/config.json. A composite model's vocabulary and width are its decoder's; its special ids are those of the
+  // Reads config.json. A composite model's vocabulary and width are its decoder's; its special ids are those of the
   // top level, and where that lacks one the decoder's, as in transformers. Errors: kNotFound: no such file;
   // kInvalidArgument, naming file and field: not a JSON object, a value of the wrong type or range, a special id
   // outside decoder_vocab_size.
-  static StatusOr<ModelConfig> load(const std::string& dir);
+  static StatusOr<ModelConfig> load(const ModelFolder& folder);
 };
 
 // Typed reading of a config object: every number is range-checked. Absent and null are the same; whole numbers may be

@@ -13,29 +13,12 @@
 
 #include "base/check.h"
 #include "base/folder_testing.h"
-#include "base/mmap_file.h"
 #include "base/source_dir_testing.h"
 #include "core/config_file.h"
 #include "models/reference_answers_testing.h"
-#include "weights/safetensors.h"
 #include "weights/safetensors_testing.h"
 
 namespace transept::testing {
-
-// All tensors of a folder, whatever its shards.
-inline std::vector<TestTensor> read_tensors(const std::string& folder) {
-  std::vector<TestTensor> tensors;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    const auto file = MmapFile::open(entry.path().string());
-    const auto views = parse_safetensors((*file)->bytes(), "file");
-    for (const SafetensorsTensor& view : *views) {
-      const std::string_view bytes(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-      tensors.push_back({view.name, std::string(view.dtype), view.shape, std::string(bytes)});
-    }
-  }
-  return tensors;
-}
 
 class ChangedCheckpoint : public ::testing::Test {
  protected:

@@ -2,7 +2,6 @@
 // convolutions halve in number. Checkpoints: openai/whisper-tiny to -large-v3, -large-v3-turbo and *.en,
 // distil-whisper/distil-*. Source: transformers, models/whisper/modeling_whisper.py.
 #include <algorithm>
-#include <filesystem>
 
 #include "base/log.h"
 #include "core/config_file.h"
@@ -80,13 +79,13 @@ class MelInput final : public EncoderInput {
 
 // generation_config.json's alignment_heads: pairs of a decoder layer and a head of it. None where the file or the field
 // is missing, and where they are not this model's: distilled checkpoints kept the list of the model that taught them.
-StatusOr<std::vector<LayerHead>> read_alignment_heads(const std::string& folder, const BartLikeConfig::Side& decoder) {
-  const std::string file = folder + "/generation_config.json";
+StatusOr<std::vector<LayerHead>> read_alignment_heads(const ModelFolder& folder, const BartLikeConfig::Side& decoder) {
+  constexpr std::string_view kFile = "generation_config.json";
   std::vector<LayerHead> heads;
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) return heads;
+  if (!folder.has(kFile)) return heads;
+  const std::string file = folder.name_of(kFile);
   constexpr std::string_view kKey = "alignment_heads";
-  ASSIGN_OR_RETURN(const Json object, read_json_object(file));
+  ASSIGN_OR_RETURN(const Json object, read_json_object(folder, kFile));
   const ConfigReader reader(object, file);
   const Json* list = object.find(kKey);
   if (list == nullptr || list->is_null()) return heads;
@@ -132,7 +131,7 @@ StatusOr<std::unique_ptr<Model>> load_whisper(const ModelConfig& config, std::sh
   ASSIGN_OR_RETURN(EncoderDecoderParts parts,
                    load_bart_like_parts(kTraits, sizes, std::move(input), *weights, options));
   parts.spec.modalities = {"audio"};
-  ASSIGN_OR_RETURN(parts.spec.alignment_heads, read_alignment_heads(config.path, sizes.decoder));
+  ASSIGN_OR_RETURN(parts.spec.alignment_heads, read_alignment_heads(config.folder, sizes.decoder));
   return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
 

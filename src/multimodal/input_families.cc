@@ -79,8 +79,8 @@ const InputFamily* find_media_family(const ModelConfig& config) {
   return family != nullptr ? family : find_in(kMediaFamilies, config);
 }
 
-StatusOr<ModelConfig> load_family_config(const std::string& dir) {
-  ASSIGN_OR_RETURN(ModelConfig config, ModelConfig::load(dir));
+StatusOr<ModelConfig> load_family_config(const ModelFolder& folder) {
+  ASSIGN_OR_RETURN(ModelConfig config, ModelConfig::load(folder));
   const InputFamily* family = find_input_family(config);
   if (family != nullptr && family->settle_config != nullptr) RETURN_IF_ERROR(family->settle_config(config));
   return config;

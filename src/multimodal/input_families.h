@@ -56,6 +56,6 @@ const InputFamily* find_input_family(const ModelConfig& config);
 const InputFamily* find_media_family(const ModelConfig& config);
 
 // ModelConfig::load(), and what the family's class adds. Errors: as load(), and those of InputFamily::settle_config.
-StatusOr<ModelConfig> load_family_config(const std::string& dir);
+StatusOr<ModelConfig> load_family_config(const ModelFolder& folder);
 
 }  // namespace transept

@@ -63,7 +63,7 @@ StatusOr<std::unique_ptr<AudioProcessor>> make_log_mel_processor(const ModelConf
   const ConfigReader model(config.raw, config.path + "/config.json");
   ASSIGN_OR_RETURN(const int64_t num_mel_bins, model.integer("num_mel_bins", 1, 1024, 80));
   ASSIGN_OR_RETURN(const int64_t max_positions, model.integer("max_source_positions", 1, 1'000'000, 1500));
-  ASSIGN_OR_RETURN(const PreprocessorConfig file, PreprocessorConfig::load(config.path));
+  ASSIGN_OR_RETURN(const PreprocessorConfig file, PreprocessorConfig::load(config.folder));
   const ConfigReader& reader = file.reader();
   ASSIGN_OR_RETURN(const int64_t feature_size, reader.integer("feature_size", 1, 1024, num_mel_bins));
   if (feature_size != num_mel_bins) {

@@ -12,7 +12,7 @@ namespace transept {
 class PreprocessorConfig final {
  public:
   // Errors name the file: not readable, over 8 MiB, not JSON, or not an object.
-  static StatusOr<PreprocessorConfig> load(const std::string& model_dir);
+  static StatusOr<PreprocessorConfig> load(const ModelFolder& folder);
 
   const ConfigReader& reader() const { return *reader_; }
 

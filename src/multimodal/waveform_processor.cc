@@ -68,7 +68,7 @@ class WaveformProcessor final : public AudioProcessor {
 }  // namespace
 
 StatusOr<std::unique_ptr<AudioProcessor>> make_waveform_processor(const ModelConfig& config) {
-  ASSIGN_OR_RETURN(const PreprocessorConfig file, PreprocessorConfig::load(config.path));
+  ASSIGN_OR_RETURN(const PreprocessorConfig file, PreprocessorConfig::load(config.folder));
   ASSIGN_OR_RETURN(const int64_t rate,
                    file.reader().integer("sampling_rate", kMinSamplingRate, kMaxSamplingRate, kSamplingRate));
   ASSIGN_OR_RETURN(const bool normalize, file.reader().boolean("do_normalize", false));

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/input_file.h"
 #include "base/json.h"
 
 namespace transept {
@@ -77,14 +76,13 @@ ContentDigest digest_of(const WeightMap::Sample& sample) {
   return digest.finish();
 }
 
-Status add_preprocessor(const std::string& folder, DigestBuilder& digest) {
-  const std::string path = folder + "/" + std::string(kPreprocessor);
-  const StatusOr<std::string> text = read_file(path, kMaxPreprocessorBytes);
+Status add_preprocessor(const ModelFolder& folder, DigestBuilder& digest) {
+  const StatusOr<std::string> text = folder.read(kPreprocessor, kMaxPreprocessorBytes);
   digest.add_number(text.ok() ? 1 : 0);
   if (absl::IsNotFound(text.status())) return ok_status();
   RETURN_IF_ERROR(text.status());
   const StatusOr<Json> json = Json::parse(*text);
-  if (!json.ok()) return with_prefix(json.status(), path);
+  if (!json.ok()) return with_prefix(json.status(), folder.name_of(kPreprocessor));
   add_json(*json, false, digest);
   return ok_status();
 }
@@ -97,7 +95,7 @@ StatusOr<ContentDigest> model_fingerprint(const ModelConfig& config, const Weigh
   digest.add_number(options.wire_version);
   digest.add_text(options.weight_storage.has_value() ? weight_format_name(*options.weight_storage) : "");
   add_json(config.raw, true, digest);
-  RETURN_IF_ERROR(add_preprocessor(config.path, digest));
+  RETURN_IF_ERROR(add_preprocessor(config.folder, digest));
   const auto less = [](const ContentDigest& a, const ContentDigest& b) { return a.bytes < b.bytes; };
   std::set<ContentDigest, decltype(less)> samples(less);
   weights.visit_samples(

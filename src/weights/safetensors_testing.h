@@ -1,14 +1,17 @@
-// Writes small safetensors files for tests: valid ones from tensors, damaged ones from a given header. Header-only, so
-// that tests of other folders may use it.
+// Writes small safetensors files for tests: valid ones from tensors, damaged ones from a given header; and reads them.
+// Header-only, so that tests of other folders may use it.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mmap_file.h"
 #include "base/strings.h"
+#include "weights/safetensors.h"
 
 namespace transept::testing {
 
@@ -44,6 +47,21 @@ inline std::string safetensors_bytes(const std::vector<TestTensor>& tensors) {
                       "], \"data_offsets\": [", begin, ", ", data.size(), "]}");
   }
   return raw_safetensors(header + "}", data);
+}
+
+// All tensors of a folder, whatever its shards.
+inline std::vector<TestTensor> read_tensors(const std::string& folder) {
+  std::vector<TestTensor> tensors;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const auto file = MmapFile::open(entry.path().string());
+    const auto views = parse_safetensors((*file)->bytes(), "file");
+    for (const SafetensorsTensor& view : *views) {
+      const std::string_view bytes(reinterpret_cast<const char*>(view.data.data()), view.data.size());
+      tensors.push_back({view.name, std::string(view.dtype), view.shape, std::string(bytes)});
+    }
+  }
+  return tensors;
 }
 
 }  // namespace transept::testing

@@ -1,9 +1,7 @@
 #include "text/families/load_tokenizer.h"
 
-#include <filesystem>
 #include <utility>
 
-#include "base/input_file.h"
 #include "text/families/tokenizer_loader.h"
 #include "text/pipeline/tokenizer_kind.h"
 
@@ -11,16 +9,12 @@ namespace transept {
 namespace {
 
 // Files of other kinds of tokenizers: said by name where nothing else is found.
+constexpr size_t kMaxFileBytes = size_t{256} << 20;
 constexpr std::string_view kUnsupportedFiles[] = {"vocab.txt", "tekken.json"};
 
-bool exists(const std::string& dir, std::string_view name) {
-  std::error_code error;
-  return std::filesystem::exists(str_cat(dir, "/", name), error);
-}
-
-StatusOr<std::optional<std::string>> read_if_there(const std::string& dir, std::string_view name) {
-  if (!exists(dir, name)) return std::optional<std::string>();
-  ASSIGN_OR_RETURN(std::string text, read_file(str_cat(dir, "/", name)));
+StatusOr<std::optional<std::string>> read_if_there(const ModelFolder& folder, std::string_view name) {
+  if (!folder.has(name)) return std::optional<std::string>();
+  ASSIGN_OR_RETURN(std::string text, folder.read(name, kMaxFileBytes));
   return std::optional<std::string>(std::move(text));
 }
 
@@ -44,7 +38,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_tokenizer(const TokenizerFiles& files,
                    ", or source.spm, target.spm and vocab.json)");
 }
 
-StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints) {
+StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFolder& folder, const TokenizerHints& hints) {
   TokenizerFiles files;
   const std::pair<std::string_view, std::optional<std::string>*> places[] = {
       {"tokenizer.json", &files.tokenizer_json},
@@ -60,12 +54,12 @@ StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, cons
       {"special_tokens_map.json", &files.special_tokens_map_json},
       {"tokenizer_config.json", &files.tokenizer_config_json}};
   for (const auto& [name, text] : places) {
-    ASSIGN_OR_RETURN(*text, read_if_there(dir, name));
+    ASSIGN_OR_RETURN(*text, read_if_there(folder, name));
   }
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer = make_tokenizer(files, hints);
   if (absl::IsNotFound(tokenizer.status())) {
     for (const std::string_view name : kUnsupportedFiles) {
-      if (exists(dir, name)) return unimplemented("a tokenizer of ", name, " is not supported yet");
+      if (folder.has(name)) return unimplemented("a tokenizer of ", name, " is not supported yet");
     }
   }
   return tokenizer;

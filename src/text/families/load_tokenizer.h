@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/model_folder.h"
 #include "base/status.h"
 #include "text/pipeline/tokenizer_config.h"
 #include "text/tokenizer.h"
@@ -11,9 +12,9 @@
 
 namespace transept {
 
-// Reads the tokenizer files of a folder and makes the tokenizer. Errors: those of make_tokenizer; a file that cannot be
+// Reads the tokenizer files of a model and makes the tokenizer. Errors: those of make_tokenizer; a file that cannot be
 // read; kUnimplemented for a folder with nothing but vocab.txt or tekken.json.
-StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& dir, const TokenizerHints& hints);
+StatusOr<std::unique_ptr<Tokenizer>> load_tokenizer(const ModelFolder& folder, const TokenizerHints& hints);
 
 // Makes the tokenizer of the first of these that is present: tokenizer.json; vocab.json and merges.txt; Marian's files;
 // a SentencePiece model (with vocab.json for M2M100); the character tables of `hints`; nothing at all, if the class is
