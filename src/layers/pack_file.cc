@@ -23,7 +23,7 @@ void add_matrix(std::vector<SafetensorsTensor>& tensors, const PackedLayer& laye
 
 }  // namespace
 
-Status write_pack_file(const std::string& path, const WeightMap& weights, std::span<const PackedLayer> layers,
+Status write_pack_file(const std::string& path, WeightMap& weights, std::span<const PackedLayer> layers,
                        std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on) {
   PackTag tag{kPackedLayout, storage, {}};
   std::vector<SafetensorsTensor> tensors;
@@ -35,6 +35,14 @@ Status write_pack_file(const std::string& path, const WeightMap& weights, std::s
     if (is_new) add_matrix(tensors, layer);
   }
   for (SafetensorsTensor& tensor : weights.read_tensors()) tensors.push_back(std::move(tensor));
+  // Tables of codes, of which steps read rows, become what they mean.
+  ASSIGN_OR_RETURN(const std::vector<WeightMap::ReadMatrix> matrices, weights.read_matrices());
+  std::vector<std::vector<float>> numbers;
+  for (const auto& [name, source] : matrices) {
+    std::vector<float>& all = numbers.emplace_back(static_cast<size_t>(source->n() * source->k()));
+    source->read_rows(0, source->n(), {0, source->k()}, all);
+    add(tensors, name, DType::kFloat32, {source->n(), source->k()}, std::as_bytes(std::span(all)));
+  }
   return write_safetensors(path, std::move(tensors), pack_tag_metadata(tag), goes_on);
 }
 

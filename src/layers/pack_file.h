@@ -16,7 +16,7 @@ namespace transept {
 
 // weights: the checkpoint of the model; layers: the report of its PackOptions, whose matrices still exist; storage: the
 // requested one; goes_on: polled, false cancels. Errors: as write_safetensors.
-Status write_pack_file(const std::string& path, const WeightMap& weights, std::span<const PackedLayer> layers,
+Status write_pack_file(const std::string& path, WeightMap& weights, std::span<const PackedLayer> layers,
                        std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on);
 
 }  // namespace transept

@@ -122,7 +122,12 @@ TEST(MatrixReader, IsAskedByNameAndItsTensorsAreRead) {
   EXPECT_THAT(map->unread(), IsEmpty());
   EXPECT_THAT(map->read_tensors(), IsEmpty()) << "they were packed";
   EXPECT_TRUE(map->matrix("m", {kOutputs, kInputs}, WeightUse::kRead).ok());
-  EXPECT_EQ(map->read_tensors().size(), 3u);
+  EXPECT_THAT(map->read_tensors(), IsEmpty()) << "parts of a matrix";
+  const auto read = map->read_matrices();
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(read->front().name, "m");
+  EXPECT_EQ(read->front().source->k(), kInputs);
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ struct WeightMap::Impl {
     std::span<std::byte> gathered;  // what `view` views if the tensor was gathered
 
     Status error(std::string_view reason) const {
-      return with_param(invalid_argument(file->path(), ": tensor \"", view.name, "\": ", reason), view.name);
+      const std::string place = file == nullptr ? "" : file->path() + ": ";
+      return with_param(invalid_argument(place, "tensor \"", view.name, "\": ", reason), view.name);
     }
     Status check_shape(std::span<const int64_t> expected) const {
       if (std::ranges::equal(view.shape, expected)) return ok_status();
@@ -65,28 +66,38 @@ struct WeightMap::Impl {
   };
 
   std::vector<std::unique_ptr<MmapFile>> files;
+  std::vector<std::unique_ptr<const std::vector<std::byte>>> made;  // of FoundTensors
   std::map<std::string, Tensor, std::less<>> tensors;
   std::string source;  // the file or index that was opened, for messages
   std::string prefix;
   std::optional<PackTag> pack_tag;
-  std::unique_ptr<MatrixReader> reader;  // or null
+  std::unique_ptr<MatrixReader> reader;                              // or null
+  std::map<std::string, std::pair<int64_t, int64_t>> read_matrices;  // of the reader: outputs and inputs
 
   Status add_file(const std::string& path, CheckpointForm form) {
     ASSIGN_OR_RETURN(std::unique_ptr<MmapFile> file, MmapFile::open(path));
     ASSIGN_OR_RETURN(std::vector<StoredTensor> stored,
                      form == CheckpointForm::kTorch ? parse_torch_file(file->bytes(), path) : read_safetensors(*file));
+    return add_tensors(std::move(file), std::move(stored));
+  }
+
+  Status add_tensors(std::unique_ptr<MmapFile> file, std::vector<StoredTensor> stored) {
+    const std::string& path = file->path();
     if (stored.size() > kMaxCheckpointTensors - std::min(tensors.size(), kMaxCheckpointTensors)) {
       return invalid_argument(path, ": more than the ", kMaxCheckpointTensors, " tensors allowed");
     }
+    const std::span<const std::byte> mapped = file->bytes();
     for (StoredTensor& one : stored) {
       const std::string name = one.view.name;
       const auto [place, is_new] = tensors.try_emplace(name);
       if (!is_new) {
-        return with_param(
-            invalid_argument(path, ": tensor \"", name, "\" stands in ", place->second.file->path(), " too"), name);
+        const std::string& other = place->second.file == nullptr ? path : place->second.file->path();
+        return with_param(invalid_argument(path, ": tensor \"", name, "\" stands in ", other, " too"), name);
       }
+      const std::byte* const begin = one.view.data.data();
+      const bool is_mapped = begin >= mapped.data() && begin <= mapped.data() + mapped.size();
       place->second.view = std::move(one.view);
-      place->second.file = file.get();
+      place->second.file = is_mapped ? file.get() : nullptr;
       place->second.strides = std::move(one.strides);
     }
     files.push_back(std::move(file));
@@ -159,6 +170,15 @@ StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
   return std::unique_ptr<WeightMap>(new WeightMap(std::move(impl)));
 }
 
+StatusOr<std::unique_ptr<WeightMap>> WeightMap::of(FoundTensors found) {
+  auto impl = std::make_unique<Impl>();
+  impl->source = found.file->path();
+  impl->made = std::move(found.made);
+  impl->reader = std::move(found.matrices);
+  RETURN_IF_ERROR(impl->add_tensors(std::move(found.file), std::move(found.tensors)));
+  return std::unique_ptr<WeightMap>(new WeightMap(std::move(impl)));
+}
+
 DeviceMemory& WeightMap::memory() const { return *impl_->memory; }
 
 void WeightMap::set_memory(DeviceMemory& memory) { impl_->memory = &memory; }
@@ -204,7 +224,11 @@ StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name,
   const int64_t n = *shape.begin();
   int64_t k = 1;
   for (const int64_t dim : std::span(shape).subspan(1)) k *= dim;
-  if (is_quantized(name)) return impl_->reader->open(*this, name, n, k, use);
+  if (is_quantized(name)) {
+    if (use == WeightUse::kRead) impl_->read_matrices.insert_or_assign(std::string(name), std::pair(n, k));
+    // A reader's tensors are parts of its matrix.
+    return impl_->reader->open(*this, name, n, k, WeightUse::kPacked);
+  }
   ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
   // What steps read is gathered once; what is packed is gathered on its way.
   if (use == WeightUse::kRead) tensor->gather(impl_->gathered, impl_->threads);
@@ -226,6 +250,15 @@ StatusOr<std::span<const std::byte>> WeightMap::get_bytes(std::string_view name,
   tensor->is_read |= use == WeightUse::kRead;
   tensor->gather(impl_->gathered, impl_->threads);
   return tensor->view.data;
+}
+
+StatusOr<std::vector<WeightMap::ReadMatrix>> WeightMap::read_matrices() {
+  std::vector<ReadMatrix> list;
+  for (const auto& [name, sides] : impl_->read_matrices) {
+    ReadMatrix& one = list.emplace_back(ReadMatrix{name, nullptr});
+    ASSIGN_OR_RETURN(one.source, impl_->reader->open(*this, name, sides.first, sides.second, WeightUse::kPacked));
+  }
+  return list;
 }
 
 std::vector<SafetensorsTensor> WeightMap::read_tensors() const {

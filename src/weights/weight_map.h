@@ -20,6 +20,7 @@
 #include "base/thread_pool.h"
 #include "tensor/device.h"
 #include "tensor/weight_format.h"
+#include "weights/found_tensors.h"
 #include "weights/matrix_reader.h"
 #include "weights/matrix_source.h"
 #include "weights/pack_tag.h"
@@ -34,6 +35,8 @@ class WeightMap final {
   // those of find_checkpoint(), parse_safetensors() and parse_torch_file(); over kMaxCheckpointTensors tensors; a
   // tensor that stands in two files; one that its shard lacks.
   static StatusOr<std::unique_ptr<WeightMap>> open(const std::string& dir);
+  // Of what a reader of another format found. Errors: a name that is there twice.
+  static StatusOr<std::unique_ptr<WeightMap>> of(FoundTensors found);
   ~WeightMap();
 
   // The memory that layers put in what they read here. Not the files' own: views and sources are the host's.
@@ -88,7 +91,15 @@ class WeightMap final {
   StatusOr<std::span<const std::byte>> get_bytes(std::string_view name, std::string_view dtype,
                                                  std::span<const int64_t> shape, WeightUse use = WeightUse::kPacked);
 
-  // Every tensor that was asked for with WeightUse::kRead, by name.
+  // A matrix of the matrix reader that was asked for with WeightUse::kRead.
+  struct ReadMatrix {
+    std::string name;  // as it was asked for
+    std::unique_ptr<MatrixSource> source;
+  };
+  // All of them, by name, opened once more. Errors: those of matrix().
+  StatusOr<std::vector<ReadMatrix>> read_matrices();
+
+  // Every tensor that was asked for with WeightUse::kRead, by name, but those that a matrix reader asked for.
   std::vector<SafetensorsTensor> read_tensors() const;
 
   // The file or index that was opened, for messages.

@@ -1,0 +1,26 @@
+// The tensors that the reader of another program's file found in it, under the names of transformers: what a WeightMap
+// is made of where the folder has no checkpoint of transformers. A value.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mmap_file.h"
+#include "weights/matrix_reader.h"
+#include "weights/torch_file.h"
+
+namespace transept {
+
+struct FoundTensors {
+  std::unique_ptr<MmapFile> file;
+  // Views of `file`, or of `made`. No two of one name.
+  std::vector<StoredTensor> tensors;
+  // Bytes that the file does not have as they are wanted.
+  std::vector<std::unique_ptr<const std::vector<std::byte>>> made;
+  std::unique_ptr<MatrixReader> matrices;  // of tensors that are no floats; null: none are
+  std::string quantization;                // how these are stored, for reports: "ggml q5_1"; "": there are none
+};
+
+}  // namespace transept
