@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "request/field_reader.h"
 #include "startup/load_engine.h"
+#include "startup/model_files.h"
 #include "startup/recognise_model.h"
 
 namespace transept {
@@ -115,7 +116,8 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
 // Needs no weights, no tokenizer and no model: the family's media alone.
 Status dump_features(const std::string& model_dir, const std::string& input, const std::string& flag,
                      const std::string& path) {
-  const StatusOr<ModelConfig> config = ModelConfig::load(model_dir);
+  const StatusOr<ModelFiles> files = ModelFiles::open(model_dir);
+  const StatusOr<ModelConfig> config = files.ok() ? ModelConfig::load(files->folder()) : files.status();
   if (!config.ok()) return explain_model_error(config.status(), model_dir);
   ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(*config));
   if (media->audio() == nullptr && media->image() == nullptr) {

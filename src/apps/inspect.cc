@@ -8,13 +8,15 @@
 #include "apps/verbs.h"
 #include "base/environment.h"
 #include "base/thread_pool.h"
+#include "startup/model_files.h"
 
 namespace transept {
 namespace {
 
 // A model that is refused, as far as its config.json says what it is.
 void print_refused(const std::string& folder, const Status& status, bool as_json) {
-  const StatusOr<ModelConfig> config = ModelConfig::load(folder);
+  const StatusOr<ModelFiles> files = ModelFiles::open(folder);
+  const StatusOr<ModelConfig> config = files.ok() ? ModelConfig::load(files->folder()) : files.status();
   Json report = Json::object();
   report.set("model", folder);
   report.set("runs", false);

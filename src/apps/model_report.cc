@@ -101,6 +101,7 @@ Json lacks_json(const LoadedModel& model) {
   const auto backend = make_attention_backend(model.info.attention_backend);
   if (!family.has_value() || !backend.ok()) return list;
   for (const FeatureRow& row : kFeatures) {
+    if (row.group == feature_groups::kQuantized) continue;  // of files, and this one is read
     const std::string why = refusal_of(row.feature, *family, **backend);
     if (why.empty()) continue;
     Json entry = Json::object();

@@ -3,6 +3,7 @@
 #include "models/registry.h"
 #include "startup/engine_config.h"
 #include "startup/features.h"
+#include "startup/model_files.h"
 #include "startup/recognise_model.h"
 #include "weights/weight_map.h"
 
@@ -11,7 +12,8 @@ namespace transept {
 namespace {
 
 Status check_config(const std::string& model_dir) {
-  ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(model_dir));
+  ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::open(model_dir));
+  ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(files.folder()));
   RETURN_IF_ERROR(check_family(config));
   EngineConfig defaults;
   defaults.model = model_dir;
@@ -26,7 +28,9 @@ Status check_model_config(const std::string& model_dir) {
 
 Status check_model_folder(const std::string& model_dir) {
   RETURN_IF_ERROR(check_model_config(model_dir));
-  return explain_model_error(WeightMap::open(model_dir).status(), model_dir);
+  StatusOr<ModelFiles> files = ModelFiles::open(model_dir);
+  if (!files.ok()) return explain_model_error(files.status(), model_dir);
+  return explain_model_error(std::move(files).value().open_weights().status(), model_dir);
 }
 
 }  // namespace transept

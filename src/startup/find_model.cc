@@ -10,6 +10,7 @@
 #include "hub/fetch_model.h"
 #include "hub/find_cached.h"
 #include "startup/check_folder.h"
+#include "startup/model_files.h"
 #include "startup/recognise_model.h"
 #include "startup/whisper_alias.h"
 
@@ -111,6 +112,7 @@ StatusOr<std::string> find_model(const std::string& name, const FindModelOptions
   std::error_code error;
   if (name.empty()) return invalid_argument("the model's name is empty");
   if (fs::is_directory(name, error)) return name;
+  if (foreign_file(name).has_value()) return name;
   if (fs::exists(name, error)) return model_is_file(name);
   if (name.find('/') == std::string::npos) {
     for (const fs::path& folder : model_folders()) {

@@ -13,6 +13,7 @@
 #include "rank/model_fingerprint.h"
 #include "startup/encoder_part.h"
 #include "startup/features.h"
+#include "startup/model_files.h"
 #include "startup/open_weights.h"
 #include "startup/recognise_model.h"
 #include "startup/replica_cpus.h"
@@ -129,8 +130,9 @@ namespace {
 
 StatusOr<LoadedTokenizer> load_checked_tokenizer(const std::string& model_dir) {
   LoadedTokenizer loaded;
-  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(model_dir));
-  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model_dir, hints(loaded.model_config));
+  ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::open(model_dir));
+  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(files.folder()));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(files.folder(), hints(loaded.model_config));
   if (!tokenizer.ok()) return with_folder(tokenizer.status(), model_dir);
   loaded.tokenizer = std::move(tokenizer).value();
   return loaded;
@@ -191,7 +193,8 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
 // `no_tokenizer` becomes the reason if there is none.
 Status load_tokenizer_of(LoadedModel& loaded, std::string& no_tokenizer) {
   const std::string& model = loaded.config.model;
-  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(model, hints(loaded.model_config));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
+      load_tokenizer(loaded.model_config.folder, hints(loaded.model_config));
   if (tokenizer.ok()) {
     loaded.tokenizer = std::move(tokenizer).value();
     return ok_status();
@@ -224,9 +227,10 @@ void take_info(const ExecutorInfo& info, const Choices& choices, LoadedModel& lo
   if (!choices.types.report.empty()) log_info(choices.types.report);
 }
 
-Status load_engines(const EngineConfig& config, const InstanceLinks* links, const Clock& clock, LoadedModel& loaded) {
+Status load_engines(const EngineConfig& config, ModelFiles files, const InstanceLinks* links, const Clock& clock,
+                    LoadedModel& loaded) {
   ASSIGN_OR_RETURN(Choices choices, make_choices(config));
-  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config));
+  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config, std::move(files)));
   const std::shared_ptr<WeightMap>& weights = opened.map;
   const StoredWeights stored = stored_weights(*weights, opened.quantization);
   ASSIGN_OR_RETURN(choices.types, storage_types(config, choices.isa, stored, loaded.model_config.width));
@@ -254,17 +258,18 @@ Status load_engines(const EngineConfig& config, const InstanceLinks* links, cons
 StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLinks* links, const Clock& clock) {
   LoadedModel loaded;
   loaded.config = config;
-  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(config.model));
+  ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
+  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(files.folder()));
   RETURN_IF_ERROR(check_features(config, loaded.model_config));
   if (links != nullptr) RETURN_IF_ERROR(check_instance_config(config));
-  ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(config.model, loaded.model_config));
+  ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(files.folder(), loaded.model_config));
   std::string no_tokenizer;
   RETURN_IF_ERROR(load_tokenizer_of(loaded, no_tokenizer));
   const InputFamily* family = find_input_family(loaded.model_config);
   const bool takes_media = family != nullptr && (family->make_audio != nullptr || family->make_image != nullptr);
   const auto owner = takes_media ? ChatTemplateOwner::kProcessor : ChatTemplateOwner::kTokenizer;
   ASSIGN_OR_RETURN(loaded.chat_prompts, ChatPrompts::load(config.model, owner, config.chat_template));
-  RETURN_IF_ERROR(load_engines(config, links, clock, loaded));
+  RETURN_IF_ERROR(load_engines(config, std::move(files), links, clock, loaded));
   const ExecutorInfo& info = loaded.info;
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa));

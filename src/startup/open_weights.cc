@@ -5,10 +5,13 @@
 
 namespace transept {
 
-StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model) {
-  ASSIGN_OR_RETURN(const std::optional<QuantizationConfig> quantization, read_quantization(model));
+StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model, ModelFiles files) {
   OpenedWeights opened;
-  ASSIGN_OR_RETURN(opened.map, WeightMap::open(config.model));
+  opened.quantization = files.quantization();
+  const bool is_foreign = files.is_foreign();
+  ASSIGN_OR_RETURN(opened.map, std::move(files).open_weights());
+  if (is_foreign) return opened;
+  ASSIGN_OR_RETURN(const std::optional<QuantizationConfig> quantization, read_quantization(model));
   if (!quantization.has_value()) return opened;
   // What a packed folder holds was decided when it was packed.
   const bool is_packed = opened.map->pack_tag() != nullptr;

@@ -1,4 +1,4 @@
-// Opens a folder's weights with the reader that its quantisation needs. Functions without state: thread-safe.
+// Opens a model's weights with the reader that its quantisation needs. Functions without state: thread-safe.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "core/model_config.h"
 #include "startup/engine_config.h"
+#include "startup/model_files.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -19,6 +20,6 @@ struct OpenedWeights {
 
 // Warns once of scales of keys and values, which are not used. Errors: those of read_quantization() and of
 // WeightMap::open(); kUnimplemented: --quantization auto of a format that rounds the inputs of products.
-StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model);
+StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model, ModelFiles files);
 
 }  // namespace transept

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "attention/backends.h"
 #include "base/disk_sync.h"
@@ -16,6 +17,7 @@
 #include "models/registry.h"
 #include "multimodal/input_families.h"
 #include "startup/features.h"
+#include "startup/model_files.h"
 #include "startup/open_weights.h"
 #include "startup/recognise_model.h"
 #include "startup/weight_storage.h"
@@ -103,6 +105,19 @@ StatusOr<size_t> copy_files(const fs::path& from, const fs::path& to, FunctionRe
   return count;
 }
 
+// Texts that stand inside the checkpoint's file become files.
+StatusOr<size_t> write_texts(const ModelFolder& from, const fs::path& to) {
+  for (const auto& [name, text] : from.texts()) {
+    std::ofstream(to / name, std::ios::binary) << text;
+    std::error_code ignored;
+    if (fs::file_size(to / name, ignored) != text.size()) {
+      return invalid_argument((to / name).string(), ": cannot be written");
+    }
+    RETURN_IF_ERROR(put_on_disk(to / name));
+  }
+  return from.texts().size();
+}
+
 // The folder's name without a slash behind it.
 fs::path folder_path(const std::string& name) {
   const fs::path path = fs::path(name).lexically_normal();
@@ -110,16 +125,22 @@ fs::path folder_path(const std::string& name) {
 }
 
 StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
-  ASSIGN_OR_RETURN(const ModelConfig model_config, load_family_config(config.model));
+  ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
+  ASSIGN_OR_RETURN(const ModelConfig model_config, load_family_config(files.folder()));
   RETURN_IF_ERROR(check_features(config, model_config));
-  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model_config));
+  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model_config, std::move(files)));
   const std::shared_ptr<WeightMap>& weights = opened.map;
   if (weights->pack_tag() != nullptr) {
     return invalid_argument(config.model, ": is packed already; give the checkpoint that it was packed from");
   }
   ASSIGN_OR_RETURN(NewFolder folder, NewFolder::create(folder_path(out)));
   PackedModel result;
-  ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
+  std::error_code error;
+  if (fs::is_directory(config.model, error)) {
+    ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
+  }
+  ASSIGN_OR_RETURN(const size_t num_texts, write_texts(model_config.folder, folder.path()));
+  result.num_copied += num_texts;
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
   const StoredWeights stored = stored_weights(*weights, opened.quantization);
   ASSIGN_OR_RETURN(const StorageTypes types, storage_types(config, isa, stored, model_config.width));

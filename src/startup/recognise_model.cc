@@ -9,6 +9,7 @@
 #include "base/input_file.h"
 #include "core/capabilities.h"
 #include "core/config_file.h"
+#include "startup/model_files.h"
 #include "startup/recognise_file.h"
 #include "weights/checkpoint_files.h"
 
@@ -152,7 +153,7 @@ std::optional<Status> explain_folder(const std::string& dir) {
 }  // namespace
 
 Status explain_model_error(Status status, const std::string& dir) {
-  if (status.ok()) return status;
+  if (status.ok() || foreign_file(dir).has_value()) return status;
   std::optional<Status> better = explain_named_file(error_message(status), dir);
   const bool has_weights = has_checkpoint(dir);
   if (!better.has_value() && (!has_weights || !has_file(dir, "config.json"))) better = explain_adapter(dir);

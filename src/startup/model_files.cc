@@ -1,0 +1,66 @@
+#include "startup/model_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/input_file.h"
+#include "foreign/ggml_file.h"
+#include "foreign/ggml_whisper.h"
+#include "foreign/gguf_file.h"
+#include "foreign/gguf_t5.h"
+
+namespace transept {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Opener = StatusOr<ForeignModel> (*)(const std::string& path);
+
+// What reads the file; null: nothing does.
+Opener opener_of(const fs::path& path) {
+  constexpr size_t kHead = size_t{64} << 10;
+  const StatusOr<std::unique_ptr<InputFile>> file = InputFile::open(path.string());
+  if (!file.ok()) return nullptr;
+  std::vector<std::byte> head(std::min(kHead, (*file)->size()));
+  if (!(*file)->read(0, head).ok()) return nullptr;
+  if (begins_as_ggml_file(head)) return open_ggml_whisper;
+  if (gguf_architecture(head) == "t5") return open_gguf_t5;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<std::string> foreign_file(const std::string& model) {
+  std::error_code error;
+  if (fs::is_regular_file(model, error)) return opener_of(model) != nullptr ? std::optional(model) : std::nullopt;
+  if (!fs::is_directory(model, error) || fs::exists(fs::path(model) / "config.json", error)) return std::nullopt;
+  std::optional<std::string> found;
+  for (fs::directory_iterator at(model, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != ".bin" && at->path().extension() != ".gguf") continue;
+    if (found.has_value() || opener_of(at->path()) == nullptr) return std::nullopt;
+    found = at->path().string();
+  }
+  return found;
+}
+
+StatusOr<ModelFiles> ModelFiles::open(const std::string& model) {
+  ModelFiles files;
+  const std::optional<std::string> foreign = foreign_file(model);
+  if (!foreign.has_value()) {
+    files.folder_ = ModelFolder(model);
+    return files;
+  }
+  ASSIGN_OR_RETURN(ForeignModel opened, opener_of(*foreign)(*foreign));
+  files.folder_ = std::move(opened.folder);
+  files.tensors_ = std::move(opened.tensors);
+  return files;
+}
+
+StatusOr<std::unique_ptr<WeightMap>> ModelFiles::open_weights() && {
+  if (!tensors_.has_value()) return WeightMap::open(folder_.path());
+  return WeightMap::of(std::move(*tensors_));
+}
+
+}  // namespace transept

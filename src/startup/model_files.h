@@ -1,0 +1,37 @@
+// The files of a MODEL: a folder as transformers has it, or another program's file that is read as one (foreign/).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/model_folder.h"
+#include "base/status.h"
+#include "weights/found_tensors.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+class ModelFiles final {
+ public:
+  // `model`: a folder, or a file that foreign_file() finds. Errors: those of the file's reader.
+  static StatusOr<ModelFiles> open(const std::string& model);
+
+  const ModelFolder& folder() const { return folder_; }
+  bool is_foreign() const { return tensors_.has_value(); }
+  // FoundTensors::quantization; "": of a folder of transformers, too.
+  std::string quantization() const { return tensors_.has_value() ? tensors_->quantization : ""; }
+
+  // The weights; once. Errors: those of WeightMap.
+  StatusOr<std::unique_ptr<WeightMap>> open_weights() &&;
+
+ private:
+  ModelFolder folder_;
+  std::optional<FoundTensors> tensors_;  // unset: a folder of transformers
+};
+
+// The file of another program that `model` is: itself, or the only file of weights of a folder without config.json.
+// nullopt: `model` is none, or of a program whose files are not read.
+std::optional<std::string> foreign_file(const std::string& model);
+
+}  // namespace transept
