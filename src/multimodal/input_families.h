@@ -24,6 +24,8 @@ enum class DefaultPrompt : uint8_t {
   kBos,         // the bos token (BART)
   kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
   kTask,        // none; a text is tokenized as it stands, without special tokens: its task words are some (Donut)
+  kCaption,     // none; a text as kTask has it; of one with special tokens the start token replaces the first, and the
+                // last is dropped (BLIP's generate())
   kPictures,    // none; a prompt has a place for each picture (Qwen2-VL)
   kFlorence2,   // none; a text beside an image is the encoder's, and its task words become sentences
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)

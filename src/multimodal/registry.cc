@@ -19,6 +19,13 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
+StatusOr<std::shared_ptr<const HeaderFont>> load_header_font(const std::string& path) {
+  if (path.empty()) return std::shared_ptr<const HeaderFont>();
+  StatusOr<std::shared_ptr<const HeaderFont>> font = HeaderFont::load(path);
+  if (!font.ok()) return with_prefix(font.status(), "--header-font");
+  return font;
+}
+
 StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config, Isa isa,
                                                                          std::shared_ptr<const HeaderFont> header_font) {
   auto registry = std::make_unique<MultiModalRegistry>();

@@ -39,6 +39,9 @@ StatusOr<std::unique_ptr<AudioReader>> open_audio(const Json& item, int32_t samp
 StatusOr<RgbImage> open_image(const Json& item, const MediaAccess& access, const MediaLimits& limits,
                               std::string_view name = "image");
 
+// The font of --header-font; null for "". Errors: those of HeaderFont::load, behind the flag's name.
+StatusOr<std::shared_ptr<const HeaderFont>> load_header_font(const std::string& path);
+
 class MultiModalRegistry final {
  public:
   // A family without media gets an empty registry. header_font: what questions are drawn with; null: --header-font was
