@@ -36,12 +36,12 @@ QUESTIONS = [
     "Which of these well-known mother-in-law jokes -- if any--is the e-mail of 2010-11? x--y a-b-c-d, half ½-½ " * 3,
     "naïve café, Größe, Łódź, Ж, αβγ, e\u0301, \u05e9\u05dc\u05d5\u05dd and \u65e5\u672c",
     "zero\u200bwidth \u202eright to left\u202c, soft\u00adhyphen, nul\u0000bell\u0007 box\u2028line\u00a0space",
-    "W" * 200 + " " + "i" * 100 + "-" + "l" * 90,
+    "W" * 85 + " " + "i" * 100 + "-" + "l" * 90,
     "-" * 90 + " a",
     "ÀÉÎ\u0302\u0302 over jgy\nÀÉÎ under",
-    "word " * 400,
+    "word " * 90,
 ]
-PICTURES = [[33, 20, 1], [1200, 40, 2], [5, 60, 3], [930, 31, 4]]
+PICTURES = [[33, 20, 1], [1200, 40, 2], [25, 20, 3], [930, 31, 4]]
 WITH_VALUES = 3
 
 

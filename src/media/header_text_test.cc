@@ -112,7 +112,7 @@ TEST_F(HeaderText, AnyCharacterIsDrawn) {
 
 TEST_F(HeaderText, TellsTheLimits) {
   EXPECT_THAT(refusal({std::string(5000, 'W')}), HasSubstr("wider than the 32768"));
-  EXPECT_THAT(refusal(std::vector<std::string>(2000, "a")), AllOf(HasSubstr(" x 8"), HasSubstr("sides of up to 32768")));
+  EXPECT_THAT(refusal(std::vector<std::string>(2000, "a")), AllOf(HasSubstr("a picture of 32 x 7"), HasSubstr("sides of up to 32768")));
   EXPECT_THAT(refusal(std::vector<std::string>(700, std::string(800, 'W'))), HasSubstr("67108864 pixels"));
 }
 

@@ -111,7 +111,7 @@ std::string utf8_of(Characters characters) {
   return out;
 }
 
-bool is_blank(Characters piece) { return python_strip(utf8_of(piece)).empty(); }
+bool is_blank(Characters piece) { return std::ranges::all_of(piece, is_python_space); }
 
 // How much of a word that is longer than a line goes into the `room` of one: up to its last hyphen, if there is another
 // character before.

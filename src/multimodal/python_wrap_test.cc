@@ -50,7 +50,7 @@ TEST(PythonWrap, CutsLongWords) {
 }
 
 TEST(PythonWrap, LinearInLongTexts) {
-  const std::string dashes(200'000, '-');
+  const std::string dashes(200'000, '-');  // takes minutes if each line looks at all that follows it
   EXPECT_EQ(python_wrap(dashes + "a", 80).size(), 2501u);
   EXPECT_EQ(python_wrap("a" + dashes + "b", 80).size(), 2501u);
 }
