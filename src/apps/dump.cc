@@ -123,7 +123,8 @@ Status dump_features(const Flags& flags, const std::string& path) {
   const StatusOr<ModelConfig> config = ModelConfig::load(model_dir);
   if (!config.ok()) return explain_model_error(config.status(), model_dir);
   ASSIGN_OR_RETURN(std::shared_ptr<const HeaderFont> font, load_header_font(flags.text_or("header-font", "")));
-  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(*config, detect_isa(), std::move(font)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media,
+                   MultiModalRegistry::create(*config, detect_isa(), std::move(font)));
   if (media->audio() == nullptr && media->image() == nullptr) {
     return invalid_argument(model_dir, ": dump features: a ", config->model_type, " model encodes ids, not media");
   }

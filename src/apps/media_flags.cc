@@ -54,7 +54,8 @@ std::vector<FlagSpec> media_flags() {
        "what is below transparent pixels: white (as transformers' processors have it), or the colour that is stored",
        kMedia},
       {"header-font", "FILE", "",
-       "Pix2Struct models that answer questions (DePlot, MatCha): the font that draws a question above its picture", kMedia},
+       "Pix2Struct models that answer questions (DePlot, MatCha): the font that draws a question above its picture",
+       kMedia},
   };
 }
 

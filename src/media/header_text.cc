@@ -31,15 +31,15 @@ constexpr uint32_t divided_by_255(uint32_t value) {
 
 // A glyph at its origin; y points up.
 struct Glyph {
-  int64_t advance = 0;                            // 26.6
+  int64_t advance = 0;                                 // 26.6
   int64_t x_min = 0, x_max = 0, y_min = 0, y_max = 0;  // of the outline, in whole pixels around it
-  int64_t left = 0, top = 0;                      // of the bitmap
+  int64_t left = 0, top = 0;                           // of the bitmap
   int64_t width = 0, height = 0;
   std::vector<uint8_t> levels;
 };
 
 struct PlacedGlyph {
-  uint32_t glyph = 0;  // of the drawing's
+  uint32_t glyph = 0;   // of the drawing's
   int64_t advance = 0;  // with the kerning behind it
 };
 

@@ -50,9 +50,9 @@ class HeaderDrawing {
 class HeaderFont final {
  public:
   static constexpr size_t kMaxFileBytes = size_t{64} << 20;
-  static constexpr int32_t kMaxSide = 1 << 15;               // of a drawing, in pixels
-  static constexpr int64_t kMaxPixels = int64_t{1} << 26;    // of a drawing
-  static constexpr int32_t kMaxGlyphSide = 1 << 12;          // a glyph stays within so many pixels of its origin
+  static constexpr int32_t kMaxSide = 1 << 15;                // of a drawing, in pixels
+  static constexpr int64_t kMaxPixels = int64_t{1} << 26;     // of a drawing
+  static constexpr int32_t kMaxGlyphSide = 1 << 12;           // a glyph stays within so many pixels of its origin
   static constexpr size_t kMaxGlyphBytes = size_t{64} << 20;  // of all different glyphs of a drawing
 
   // Errors, with the path: those of read_file (no such file, no regular file, more than kMaxFileBytes);

@@ -21,10 +21,10 @@ class HeaderText : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string path = testing::test_font();
-    if (path.empty()) GTEST_SKIP() << "no font (Debian: fonts-dejavu-core)";
+    if (path.empty()) GTEST_SKIP() << "no font on this device (Debian: fonts-dejavu-core)";
     auto font = HeaderFont::load(path);
     if (absl::IsUnimplemented(font.status()) || absl::IsNotFound(font.status())) {
-      GTEST_SKIP() << error_message(font.status());
+      GTEST_SKIP() << "no FreeType on this device: " << error_message(font.status());
     }
     ASSERT_TRUE(font.ok()) << font.status();
     font_ = *std::move(font);
@@ -87,7 +87,8 @@ TEST_F(HeaderText, ALineIsAsHighAsItsFontSays) {
 
 TEST_F(HeaderText, KerningMovesGlyphs) {
   const auto advance = [&](const std::string& text) { return draw({text}).value().width; };
-  EXPECT_LT(advance(std::string(40, 'A') + std::string(40, 'V')), 0 + advance(std::string(40, 'A')) + advance(std::string(40, 'V')));
+  EXPECT_LT(advance(std::string(40, 'A') + std::string(40, 'V')),
+            0 + advance(std::string(40, 'A')) + advance(std::string(40, 'V')));
 }
 
 TEST_F(HeaderText, NothingIsMargins) {
@@ -99,8 +100,9 @@ TEST_F(HeaderText, NothingIsMargins) {
 }
 
 TEST_F(HeaderText, AnyCharacterIsDrawn) {
-  const std::string strange[] = {std::string(1, '\0'),     "\n\r\t\x07", "\u200b\u200f\u202e\u2066\u2069", "\ufeff", "\U0010ffff",
-                                 "\u0301\u0301\u0301",     "\u65e5",     "\U0001F44D\U0001F3FD",            "\u00ad", "\u2028"};
+  const std::string strange[] = {
+      std::string(1, '\0'), "\n\r\t\x07", "\u200b\u200f\u202e\u2066\u2069", "\ufeff", "\U0010ffff",
+      "\u0301\u0301\u0301", "\u65e5",     "\U0001F44D\U0001F3FD",           "\u00ad", "\u2028"};
   for (const std::string& text : strange) {
     const auto image = draw({text, text});
     EXPECT_TRUE(image.ok()) << image.status();
@@ -112,7 +114,8 @@ TEST_F(HeaderText, AnyCharacterIsDrawn) {
 
 TEST_F(HeaderText, TellsTheLimits) {
   EXPECT_THAT(refusal({std::string(5000, 'W')}), HasSubstr("wider than the 32768"));
-  EXPECT_THAT(refusal(std::vector<std::string>(2000, "a")), AllOf(HasSubstr("a picture of 32 x 7"), HasSubstr("sides of up to 32768")));
+  EXPECT_THAT(refusal(std::vector<std::string>(2000, "a")),
+              AllOf(HasSubstr("a picture of 32 x 7"), HasSubstr("sides of up to 32768")));
   EXPECT_THAT(refusal(std::vector<std::string>(700, std::string(800, 'W'))), HasSubstr("67108864 pixels"));
 }
 

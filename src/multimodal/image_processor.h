@@ -21,7 +21,7 @@ namespace transept {
 
 // What processors are made with, beside a model's files.
 struct ImageProcessorParts {
-  Isa isa = Isa::kGeneric;  // chooses kernels, never bits
+  Isa isa = Isa::kGeneric;                             // chooses kernels, never bits
   std::shared_ptr<const HeaderFont> header_font = {};  // null: --header-font was not given
 };
 

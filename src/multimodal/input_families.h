@@ -37,7 +37,8 @@ struct InputFamily {
   // Null: the encoder takes no audio, but ids.
   StatusOr<std::unique_ptr<AudioProcessor>> (*make_audio)(const ModelConfig& config) = nullptr;
   // Null: it takes no images.
-  StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config, const ImageProcessorParts& parts) = nullptr;
+  StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config,
+                                                          const ImageProcessorParts& parts) = nullptr;
   // Of a family that takes images. Null: it is not run yet, and its rows are not counted.
   StatusOr<std::unique_ptr<ImageRows>> (*make_image_rows)(const ModelConfig& config) = nullptr;
   // Null: texts of the family have no form. What it makes may be null, too.

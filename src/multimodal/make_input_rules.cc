@@ -41,8 +41,8 @@ class TaskRules final : public StartRules {
   bool adds_special_tokens() const override { return false; }
 };
 
-// The same. Special tokens are [CLS] and [SEP], which no caption has: of "[CLS] text [SEP]" the model reads "[DEC] text"
-// (transformers 5.23, BlipForConditionalGeneration.generate).
+// The same. Special tokens are [CLS] and [SEP], which no caption has: of "[CLS] text [SEP]" the model reads "[DEC]
+// text" (transformers 5.23, BlipForConditionalGeneration.generate).
 class CaptionRules final : public StartRules {
  public:
   explicit CaptionRules(InputContext context) : StartRules(std::move(context), std::nullopt) {}
@@ -76,10 +76,11 @@ class QuestionRules final : public StartRules {
   // A text may stand beside the media.
   Status check_encoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options) const override {
     if (!prompt.encoder.multi_modal_data.has_value()) {
-      return field_error(prompt.encoder_param,
-                         str_cat("this model (", context().family,
-                                 ") answers questions about an image: give it in multi_modal_data, beside the question; "
-                                 "files are for `transept generate --image`"));
+      return field_error(
+          prompt.encoder_param,
+          str_cat("this model (", context().family,
+                  ") answers questions about an image: give it in multi_modal_data, beside the question; "
+                  "files are for `transept generate --image`"));
     }
     if (!options.truncate_prompt_tokens.has_value()) return ok_status();
     return field_error("truncate_prompt_tokens",

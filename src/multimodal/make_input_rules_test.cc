@@ -55,8 +55,7 @@ TEST_F(MakeInputRules, ACaptionsSpecialTokensAreTheStartAlone) {
 
 TEST_F(MakeInputRules, ATasksSpecialTokensStay) {
   EXPECT_THAT(decoder_ids("pix2struct", TextPrompt{"ab"}, {}).value(), ElementsAre(kStart, 7, 7));
-  EXPECT_THAT(decoder_ids("pix2struct", TextPrompt{"ab"}, true).value(),
-              ElementsAre(kStart, kClass, 7, 7, kSeparator));
+  EXPECT_THAT(decoder_ids("pix2struct", TextPrompt{"ab"}, true).value(), ElementsAre(kStart, kClass, 7, 7, kSeparator));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ using testing::make_picture;
 using testing::registry_of;
 
 constexpr double kTolerance = 1e-6;
-constexpr std::string_view kConfig = R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 192}})";
+constexpr std::string_view kConfig =
+    R"({"model_type": "pix2struct", "vision_config": {"patch_embed_hidden_size": 192}})";
 constexpr std::string_view kSwitches = R"({"image_processor_type": "Pix2StructImageProcessor", "is_vqa": true,
     "max_patches": 60, "patch_size": {"height": 8, "width": 8}})";
 
@@ -34,10 +35,10 @@ class PictureHeader : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string path = testing::test_font();
-    if (path.empty()) GTEST_SKIP() << "no font (Debian: fonts-dejavu-core)";
+    if (path.empty()) GTEST_SKIP() << "no font on this device (Debian: fonts-dejavu-core)";
     auto font = load_header_font(path);
     if (absl::IsUnimplemented(font.status()) || absl::IsNotFound(font.status())) {
-      GTEST_SKIP() << error_message(font.status());
+      GTEST_SKIP() << "no FreeType on this device: " << error_message(font.status());
     }
     ASSERT_TRUE(font.ok()) << font.status();
     font_ = *std::move(font);
@@ -127,7 +128,8 @@ TEST_F(PictureHeader, RefusesWhatWouldBeTooLarge) {
   EXPECT_THAT(refusal(std::string(kMaxQuestionBytes + 1, 'a'), make_picture(2, 2, 1)),
               AllOf(HasSubstr("65537 bytes"), HasSubstr("65536")));
   EXPECT_THAT(refusal(std::string(kMaxQuestionBytes, 'W'), make_picture(2, 2, 1)), HasSubstr("sides of up to 32768"));
-  EXPECT_THAT(refusal("Which?", make_picture(1, 3000, 1)), AllOf(HasSubstr("1 x 3000"), HasSubstr("with its question")));
+  EXPECT_THAT(refusal("Which?", make_picture(1, 3000, 1)),
+              AllOf(HasSubstr("1 x 3000"), HasSubstr("with its question")));
 }
 
 TEST_F(PictureHeader, IsChargedBeforeItIsDrawn) {
@@ -146,8 +148,8 @@ TEST_F(PictureHeader, IsChargedBeforeItIsDrawn) {
 TEST_F(PictureHeader, AnItemIsAPictureAndItsQuestion) {
   const auto media = registry();
   EXPECT_TRUE(media->draws_question());
-  const Json data = json_of(R"({"image": {"rgb": ")" + testing::base64_of(std::string(48, 'k')) +
-                            R"(", "width": 4, "height": 4}})");
+  const Json data =
+      json_of(R"({"image": {"rgb": ")" + testing::base64_of(std::string(48, 'k')) + R"(", "width": 4, "height": 4}})");
   const auto digest = [&](const std::string& question) {
     const auto items = media->process(data, {}, {}, question);
     EXPECT_TRUE(items.ok()) << items.status();
@@ -177,7 +179,8 @@ TEST_F(PictureHeader, AFontIsForModelsThatDraw) {
 TEST(PictureHeaderFont, ModelsThatDrawNeedOne) {
   const Status status = registry_of(kConfig, kSwitches).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(error_message(status), AllOf(HasSubstr("preprocessor_config.json: is_vqa"), HasSubstr("--header-font FILE")));
+  EXPECT_THAT(error_message(status),
+              AllOf(HasSubstr("preprocessor_config.json: is_vqa"), HasSubstr("--header-font FILE")));
   EXPECT_THAT(error_message(load_header_font("/nowhere/font.ttf").status()),
               AllOf(HasSubstr("--header-font"), HasSubstr("/nowhere/font.ttf")));
   EXPECT_EQ(load_header_font("").value(), nullptr);

@@ -144,11 +144,12 @@ MadeImageProcessor make_pix2struct_processor(const ImageProcessorConfig& config,
   RETURN_IF_ERROR(config.check_keys("Pix2Struct", kKeys));
   ASSIGN_OR_RETURN(const bool is_vqa, reader.boolean("is_vqa", false));
   if (is_vqa && parts.header_font == nullptr) {
-    return with_param(unimplemented(reader.file(),
-                                    ": is_vqa: this model reads its question from the picture, above which it is drawn; "
-                                    "that needs a font: give --header-font FILE (Arial, as in training, or for instance "
-                                    "DejaVuSans.ttf of Debian's fonts-dejavu-core)"),
-                      "is_vqa");
+    return with_param(
+        unimplemented(reader.file(),
+                      ": is_vqa: this model reads its question from the picture, above which it is drawn; "
+                      "that needs a font: give --header-font FILE (Arial, as in training, or for instance "
+                      "DejaVuSans.ttf of Debian's fonts-dejavu-core)"),
+        "is_vqa");
   }
   PatchOptions options;
   ASSIGN_OR_RETURN(options.do_normalize, reader.boolean("do_normalize", true));
@@ -165,7 +166,8 @@ MadeImageProcessor make_pix2struct_processor(const ImageProcessorConfig& config,
     return reader.error("max_patches", str_cat(options.max_patches, " patches of ", values, " values: more than ",
                                                kMaxImageValues, " values are not supported"));
   }
-  return std::unique_ptr<ImageProcessor>(std::make_unique<Pix2StructImageProcessor>(options, is_vqa ? parts.header_font : nullptr, parts.isa));
+  return std::unique_ptr<ImageProcessor>(
+      std::make_unique<Pix2StructImageProcessor>(options, is_vqa ? parts.header_font : nullptr, parts.isa));
 }
 
 }  // namespace transept

@@ -10,7 +10,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(PythonWrap, BreaksAtSpaces) {
-  EXPECT_THAT(python_wrap("This is a paragraph that already has", 12), ElementsAre("This is a", "paragraph", "that already", "has"));
+  EXPECT_THAT(python_wrap("This is a paragraph that already has", 12),
+              ElementsAre("This is a", "paragraph", "that already", "has"));
   EXPECT_THAT(python_wrap("aaa bbb", 3), ElementsAre("aaa", "bbb"));
   EXPECT_THAT(python_wrap("aaa   bbb", 5), ElementsAre("aaa", "bbb"));
   EXPECT_THAT(python_wrap("aaa   bbb", 9), ElementsAre("aaa   bbb"));

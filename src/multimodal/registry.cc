@@ -26,8 +26,8 @@ StatusOr<std::shared_ptr<const HeaderFont>> load_header_font(const std::string& 
   return font;
 }
 
-StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config, Isa isa,
-                                                                         std::shared_ptr<const HeaderFont> header_font) {
+StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(
+    const ModelConfig& config, Isa isa, std::shared_ptr<const HeaderFont> header_font) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
   const InputFamily* family = find_media_family(config);
@@ -96,8 +96,8 @@ StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& mult
     const Json& item = is_list ? given->as_array()[i] : *given;
     if (item.is_null() && count == 1) return field_error(kMediaParam, str_cat("multi_modal_data holds no ", modality));
     const std::string name = is_list ? str_cat(modality, "[", i, "]") : std::string(modality);
-    auto features =
-        audio_ != nullptr ? audio_features(item, access, limits) : image_features(item, counted, limits, question, name);
+    auto features = audio_ != nullptr ? audio_features(item, access, limits)
+                                      : image_features(item, counted, limits, question, name);
     RETURN_IF_ERROR(features.status());
     held += static_cast<int64_t>((*features)->values.size() * sizeof(float));
     items.push_back(*std::move(features));
@@ -132,11 +132,9 @@ Status MultiModalRegistry::check(const EncoderFeatures& features) const {
   return with_param(image_rows_->check_places(features.shape, features.values), "values");
 }
 
-StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(const Json& item,
-                                                                                    const MediaAccess& access,
-                                                                                    const MediaLimits& limits,
-                                                                                    const std::optional<std::string>& question,
-                                                                                    std::string_view name) const {
+StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(
+    const Json& item, const MediaAccess& access, const MediaLimits& limits, const std::optional<std::string>& question,
+    std::string_view name) const {
   ASSIGN_OR_RETURN(RgbImage image, open_image(item, access, limits, name));
   const auto named = [&](const Status& status) { return media_status(status, str_cat(kMediaParam, ": ", name)); };
   StatusOr<std::shared_ptr<EncoderFeatures>> features =

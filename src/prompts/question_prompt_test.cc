@@ -5,7 +5,6 @@
 
 #include "base/input_file.h"
 #include "base/source_dir_testing.h"
-#include "media/header_font_testing.h"
 #include "multimodal/multimodal_testing.h"
 #include "prompts/prompt_processor.h"
 
@@ -18,9 +17,9 @@ using ::testing::HasSubstr;
 class QuestionPrompt : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (testing::test_font().empty()) GTEST_SKIP() << "no font (Debian: fonts-dejavu-core)";
+    if (testing::test_font().empty()) GTEST_SKIP() << "no font on this device (Debian: fonts-dejavu-core)";
     auto font = load_header_font(testing::test_font());
-    if (!font.ok()) GTEST_SKIP() << error_message(font.status());
+    if (!font.ok()) GTEST_SKIP() << "no FreeType on this device: " << error_message(font.status());
     const std::string from = source_dir() + "/tests/models/pix2struct-float32/";
     folder_.write("config.json", read_file(from + "config.json").value());
     std::string switches = read_file(from + "preprocessor_config.json").value();
@@ -77,7 +76,8 @@ TEST_F(QuestionPrompt, TheTextIsDrawnAndTheDecoderGetsItsStart) {
   EXPECT_THAT(inputs.prompt_token_ids, ElementsAre(0));
   const EncoderDecoderInputs other = process(prompt_with(TextPrompt{"What is this?"})).value();
   EXPECT_NE(other.items.front().features->values, inputs.items.front().features->values);
-  const EncoderDecoderInputs alone = prompts_->process_encoder(prompt_with(TextPrompt{"What is it?"}), PromptProcessor::Options()).value();
+  const EncoderDecoderInputs alone =
+      prompts_->process_encoder(prompt_with(TextPrompt{"What is it?"}), PromptProcessor::Options()).value();
   EXPECT_EQ(alone.items.front().features->values, inputs.items.front().features->values);
 }
 
