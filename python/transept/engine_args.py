@@ -80,6 +80,7 @@ class EngineArgs:
     attention_backend: Optional[str] = None
     cpu_affinity: Optional[str] = None
     encode_slice: Optional[str] = None
+    header_font: Optional[str] = None
     isa: Optional[str] = None
     max_num_encoder_tokens: Optional[int] = None
     max_queued_requests: int = 0  # 0: 512

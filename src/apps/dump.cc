@@ -53,10 +53,15 @@ Json media_of(const MultiModalRegistry& media, const std::string& path) {
 
 // The input of `dump encoder`: the path of media where the model takes some; a .json file with a list of ids, else a
 // text.
-StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, const MultiModalRegistry& media) {
+StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, const std::optional<std::string>& question,
+                                          const MultiModalRegistry& media) {
   EncoderDecoderPrompt prompt;
+  if (question.has_value() && !media.draws_question()) {
+    return invalid_argument("--prompt: this model draws no question above an image");
+  }
   if (media.audio() != nullptr || media.image() != nullptr) {
     prompt.encoder.multi_modal_data = media_of(media, argument);
+    if (question.has_value()) prompt.encoder.content = TextPrompt{*question};
     return prompt;
   }
   if (!argument.ends_with(".json")) {
@@ -99,7 +104,7 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
   const SteadyClock clock;
   ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
-  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input, *model.media));
+  ASSIGN_OR_RETURN(const EncoderDecoderPrompt prompt, read_input(input, flags.text("prompt"), *model.media));
   PromptProcessor::Options options;
   options.media.local_paths = true;
   options.first_window_alone = true;
@@ -114,19 +119,26 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
 }
 
 // Needs no weights, no tokenizer and no model: the family's media alone.
-Status dump_features(const std::string& model_dir, const std::string& input, const std::string& flag,
-                     const std::string& path) {
+Status dump_features(const Flags& flags, const std::string& path) {
+  const std::string &model_dir = flags.positional()[1], &input = flags.positional()[2];
   const StatusOr<ModelFiles> files = ModelFiles::open(model_dir);
   const StatusOr<ModelConfig> config = files.ok() ? ModelConfig::load(files->folder()) : files.status();
   if (!config.ok()) return explain_model_error(config.status(), model_dir);
-  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media, MultiModalRegistry::create(*config));
+  ASSIGN_OR_RETURN(std::shared_ptr<const HeaderFont> font, load_header_font(flags.text_or("header-font", "")));
+  ASSIGN_OR_RETURN(const std::unique_ptr<MultiModalRegistry> media,
+                   MultiModalRegistry::create(*config, detect_isa(), std::move(font)));
   if (media->audio() == nullptr && media->image() == nullptr) {
     return invalid_argument(model_dir, ": dump features: a ", config->model_type, " model encodes ids, not media");
   }
   const MediaAccess access{.local_paths = true};
   const MediaLimits limits{.first_window_alone = true};
-  ASSIGN_OR_RETURN(const MultiModalRegistry::Items items, media->process(media_of(*media, input), access, limits));
-  return write_npy(flag, path, items.front()->shape, items.front()->values);
+  const std::optional<std::string> question = flags.text("prompt");
+  if (question.has_value() && !media->draws_question()) {
+    return invalid_argument("--prompt: this model draws no question above an image");
+  }
+  ASSIGN_OR_RETURN(const MultiModalRegistry::Items items,
+                   media->process(media_of(*media, input), access, limits, question));
+  return write_npy(flags.name_of("output"), path, items.front()->shape, items.front()->values);
 }
 
 }  // namespace
@@ -141,7 +153,7 @@ int run_dump(const Flags& flags) {
   const auto path = flags.text("output");
   if (!path.has_value()) return usage_error("dump", invalid_argument("--output FILE.npy is missing"));
   const Status status = arguments[0] == "features"
-                            ? dump_features(arguments[1], arguments[2], flags.name_of("output"), *path)
+                            ? dump_features(flags, *path)
                             : dump_encoder(flags.without_first_positional(), arguments[2], *path);
   return status.ok() ? kExitOk : usage_error("dump", status);
 }

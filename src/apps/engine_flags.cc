@@ -146,6 +146,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
   config.seed = static_cast<uint64_t>(seed);
   ASSIGN_OR_RETURN(config.media_limits, media_limits(flags));
+  config.header_font = flags.text_or("header-font", "");
   config.debug_loopback_plans = flags.is_on("debug-loopback-plans");
 #ifdef TRANSEPT_POISON
   config.debug_poison = true;

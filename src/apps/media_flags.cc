@@ -53,6 +53,9 @@ std::vector<FlagSpec> media_flags() {
       {"image-alpha", "white|drop", "white",
        "what is below transparent pixels: white (as transformers' processors have it), or the colour that is stored",
        kMedia},
+      {"header-font", "FILE", "",
+       "Pix2Struct models that answer questions (DePlot, MatCha): the font that draws a question above its picture",
+       kMedia},
   };
 }
 

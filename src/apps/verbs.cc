@@ -88,7 +88,10 @@ std::vector<FlagSpec> detokenize_flags() {
 }
 
 std::vector<FlagSpec> dump_flags() {
-  return concat({{"output", "FILE.npy", "", "a float32 matrix [positions, d_model]", kInput}}, engine_flags());
+  return concat(
+      {{"output", "FILE.npy", "", "a float32 matrix [positions, d_model]", kInput},
+       {"prompt", "TEXT", "", "the question above an image, of models that draw one (--header-font)", kInput}},
+      engine_flags());
 }
 
 std::vector<FlagSpec> bench_flags() { return concat(bench_workload_flags(), engine_flags()); }

@@ -23,6 +23,7 @@ constexpr OptionRow<ModelOptions> kRows[] = {
     {"download_dir", slot<&C::download_dir>},
     {"dtype", slot<&C::dtype>},
     {"encode_slice", slot<&C::encode_slice>},
+    {"header_font", slot<&C::header_font>},
     {"hf_token", slot<&C::hf_token>},
     {"isa", slot<&C::isa>},
     {"kv_cache_dtype", slot<&C::kv_cache_dtype>},

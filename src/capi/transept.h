@@ -126,10 +126,11 @@ typedef struct transept_model_options {
   int32_t threads;              // compute threads of each replica; 0: the processors, divided among the replicas
   int32_t max_queued_requests;  // requests that wait for their first step; 0: 512
   // An object with any of: attention_backend, block_size, cpu_affinity, device, download_dir, dtype, encode_slice,
-  // hf_token, isa, kv_cache_dtype, kv_cache_memory (bytes), local_files_only, max_model_len, max_num_batched_tokens,
-  // max_num_encoder_tokens, max_num_seqs, preemption_mode, quantization, replicas, revision, seed,
-  // share_identical_inputs, shortlist, swap_space (bytes), threads, watermark. The meaning and the defaults are those
-  // of the flags of `transept generate`; hf_token and local_files_only are HF_TOKEN and HF_HUB_OFFLINE of this call.
+  // header_font, hf_token, isa, kv_cache_dtype, kv_cache_memory (bytes), local_files_only, max_model_len,
+  // max_num_batched_tokens, max_num_encoder_tokens, max_num_seqs, preemption_mode, quantization, replicas, revision,
+  // seed, share_identical_inputs, shortlist, swap_space (bytes), threads, watermark. The meaning and the defaults are
+  // those of the flags of `transept generate`; hf_token and local_files_only are HF_TOKEN and HF_HUB_OFFLINE of this
+  // call.
   transept_text options_json;
 } transept_model_options;
 

@@ -6,15 +6,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "base/isa.h"
 #include "base/status.h"
 #include "core/encoder_features.h"
 #include "core/model_config.h"
+#include "media/header_text.h"
 #include "media/image_types.h"
 
 namespace transept {
+
+// What processors are made with, beside a model's files.
+struct ImageProcessorParts {
+  Isa isa = Isa::kGeneric;                             // chooses kernels, never bits
+  std::shared_ptr<const HeaderFont> header_font = {};  // null: --header-font was not given
+};
 
 class ImageProcessor {
  public:
@@ -31,18 +40,30 @@ class ImageProcessor {
   // memory.
   StatusOr<std::shared_ptr<EncoderFeatures>> features(RgbImage image) const;
 
+  // Whether a question is drawn above each picture (Pix2Struct's is_vqa).
+  virtual bool draws_header() const { return false; }
+  // The same of the picture below its question; sizes are those of the picture as it was given. `charge` is told how
+  // many bytes pictures take, before they take them; empty: they are not counted. Errors: those of features(), of
+  // picture_below() (picture_header.h) and of `charge`. REQUIRES: draws_header(); valid UTF-8.
+  StatusOr<std::shared_ptr<EncoderFeatures>> features_below(std::string_view question, RgbImage image,
+                                                            const std::function<Status(int64_t bytes)>& charge) const;
+
  protected:
   using Features = StatusOr<std::shared_ptr<EncoderFeatures>>;
 
  private:
+  // The picture below its question. May throw std::bad_alloc.
+  virtual StatusOr<RgbImage> headed(std::string_view question, RgbImage image,
+                                    const std::function<Status(int64_t bytes)>& charge) const;
   // May throw std::bad_alloc.
   virtual Features process(RgbImage image) const = 0;
 };
 
 // Makes the processor that the model's folder names; without image_processor_type, that of config.json's model_type.
-// `isa` chooses kernels, never bits. Errors name the file and the field: kNotFound without a preprocessor_config.json;
-// kInvalidArgument for a value out of range or of the wrong type, two that contradict each other, a key that may change
-// pixels and is not known; kUnimplemented by name for a class that is not known, and headers of Pix2Struct (is_vqa).
-StatusOr<std::unique_ptr<ImageProcessor>> make_image_processor(const ModelConfig& config, Isa isa);
+// Errors name the file and the field: kNotFound without a preprocessor_config.json; kInvalidArgument for a value out of
+// range or of the wrong type, two that contradict each other, a key that may change pixels and is not known;
+// kUnimplemented by name for a class that is not known, and for headers of Pix2Struct (is_vqa) without a font.
+StatusOr<std::unique_ptr<ImageProcessor>> make_image_processor(const ModelConfig& config,
+                                                               const ImageProcessorParts& parts);
 
 }  // namespace transept

@@ -50,10 +50,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 3) return 0;
   const auto json = Json::parse(std::string_view(reinterpret_cast<const char*>(data) + 3, size - 3));
   if (!json.ok() || !json->is_object()) return 0;
-  const auto whole = make_image_processor(ImageProcessorConfig(*json, "file"), "", detect_isa());
+  const auto whole = make_image_processor(ImageProcessorConfig(*json, "file"), "", {detect_isa()});
   if (!whole.ok()) require(!whole.status().message().empty());
   const ImageProcessorConfig small(with_small_numbers(*json), "file");
-  const auto processor = make_image_processor(small, "", detect_isa());
+  const auto processor = make_image_processor(small, "", {detect_isa()});
   if (!processor.ok()) return 0;
   RgbImage image{1 + data[0] % 64, 1 + data[1] % 64, {}};
   uint32_t state = data[2];

@@ -31,7 +31,7 @@ StatusOr<std::unique_ptr<ImageProcessor>> processor_of(const Json& files, std::s
   dir.write("config.json", str_cat(R"({"model_type": ")", model_type, R"("})"));
   for (const auto& [name, content] : files.as_object()) dir.write(name, content.dump());
   ASSIGN_OR_RETURN(const ModelConfig config, ModelConfig::load(dir.path()));
-  return make_image_processor(config, isa);
+  return make_image_processor(config, {isa});
 }
 
 // As the script's: the fourth number is a frame of white pixels at the left, the right and the bottom.

@@ -40,7 +40,7 @@ constexpr InputFamily kFamilies[] = {
                   .make_image_rows = make_composite_image_rows,
                   .make_structured = make_composite_answers}),
     image_family("blip", "BlipForConditionalGeneration",
-                 {.default_prompt = DefaultPrompt::kTask,
+                 {.default_prompt = DefaultPrompt::kCaption,
                   .make_image_rows = make_blip_image_rows,
                   .settle_config = settle_blip_config}),
     image_family("pix2struct", "Pix2StructForConditionalGeneration",

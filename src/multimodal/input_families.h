@@ -24,6 +24,8 @@ enum class DefaultPrompt : uint8_t {
   kBos,         // the bos token (BART)
   kLanguage,    // the target language: the request's, else forced_bos_token_id of generation_config.json, else none
   kTask,        // none; a text is tokenized as it stands, without special tokens: its task words are some (Donut)
+  kCaption,     // none; a text as kTask has it; of one with special tokens the start token replaces the first, and the
+                // last is dropped (BLIP's generate())
   kPictures,    // none; a prompt has a place for each picture (Qwen2-VL)
   kFlorence2,   // none; a text beside an image is the encoder's, and its task words become sentences
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
@@ -35,7 +37,8 @@ struct InputFamily {
   // Null: the encoder takes no audio, but ids.
   StatusOr<std::unique_ptr<AudioProcessor>> (*make_audio)(const ModelConfig& config) = nullptr;
   // Null: it takes no images.
-  StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config, Isa isa) = nullptr;
+  StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config,
+                                                          const ImageProcessorParts& parts) = nullptr;
   // Of a family that takes images. Null: it is not run yet, and its rows are not counted.
   StatusOr<std::unique_ptr<ImageRows>> (*make_image_rows)(const ModelConfig& config) = nullptr;
   // Null: texts of the family have no form. What it makes may be null, too.

@@ -56,6 +56,11 @@ StatusOr<std::vector<int32_t>> InputRules::ids_around_media(const PromptContent&
   return std::vector<int32_t>();
 }
 
+StatusOr<std::optional<std::string>> InputRules::question_of(const PromptContent& /*content*/,
+                                                             const std::string& /*param*/) const {
+  return std::optional<std::string>();
+}
+
 Status InputRules::check_options(const PromptOptions& options) const {
   if (context_.speech_tokens == nullptr) {
     const std::string_view field = !options.language.value_or("").empty() ? "language"

@@ -29,6 +29,7 @@ struct InputContext {
   int32_t vocab_size = 0;  // of the decoder
   int32_t encoder_vocab_size = 0;
   int32_t media_token_id = -1;                  // ModelSpec's
+  bool draws_question = false;                  // MultiModalRegistry's
   std::vector<std::string> modalities = {};     // ModelSpec's
   const Tokenizer* tokenizer = nullptr;         // null: there is none, and
   std::string no_tokenizer = {};                // why
@@ -53,7 +54,7 @@ class InputRules {
   // what is encoded belongs to places of that prompt.
   virtual bool is_decoder_alone() const { return false; }
 
-  // Whether a text or ids beside media are the encoder's. Default: they are the decoder's.
+  // Whether a text or ids beside media are the encoder's, or drawn for it. Default: they are the decoder's.
   virtual bool text_beside_media_is_encoders() const { return false; }
 
   // Of a family whose encoder reads media among ids: the ids of an item, with a place for each of `num_rows` rows of
@@ -62,6 +63,11 @@ class InputRules {
   virtual StatusOr<std::vector<int32_t>> ids_around_media(const PromptContent& content, const std::string& param,
                                                           int32_t num_rows, const PromptOptions& options,
                                                           TokenizeText tokenize) const;
+
+  // Of a family whose processor draws a question above each picture: the question. content, param: as above. Default:
+  // there is none. Errors name the field: no question, an empty one, one that is no text or too long.
+  virtual StatusOr<std::optional<std::string>> question_of(const PromptContent& content,
+                                                           const std::string& param) const;
 
   // Fills the decoder's ids, and what belongs to them (open token, layout), from the request's decoder prompt or the
   // family's default. `inputs` has the items already, unless the request is over a handle. Errors name the field: an

@@ -9,7 +9,7 @@ namespace {
 
 struct ProcessorClass {
   std::string_view stem;  // of the class's name
-  MadeImageProcessor (*make)(const ImageProcessorConfig& config, Isa isa);
+  MadeImageProcessor (*make)(const ImageProcessorConfig& config, const ImageProcessorParts& parts);
 };
 
 constexpr ProcessorClass kClasses[] = {
@@ -61,6 +61,25 @@ StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features(RgbImage ima
   }
 }
 
+StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features_below(
+    std::string_view question, RgbImage image, const std::function<Status(int64_t bytes)>& charge) const {
+  const int32_t width = image.width, height = image.height;
+  try {
+    ASSIGN_OR_RETURN(RgbImage whole, headed(question, std::move(image), charge));
+    ASSIGN_OR_RETURN(std::shared_ptr<EncoderFeatures> made, features(std::move(whole)));
+    made->image.width = width;
+    made->image.height = height;
+    return made;
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("no memory for a picture of ", width, " x ", height, " pixels with its question");
+  }
+}
+
+StatusOr<RgbImage> ImageProcessor::headed(std::string_view /*question*/, RgbImage image,
+                                          const std::function<Status(int64_t bytes)>& /*charge*/) const {
+  return image;
+}
+
 StatusOr<std::shared_ptr<EncoderFeatures>> make_image_features(std::vector<int64_t> shape) {
   std::optional<int64_t> count = 1;
   for (const int64_t size : shape) count = count.has_value() ? checked_mul(*count, size) : count;
@@ -74,7 +93,8 @@ StatusOr<std::shared_ptr<EncoderFeatures>> make_image_features(std::vector<int64
   return features;
 }
 
-MadeImageProcessor make_image_processor(const ImageProcessorConfig& config, std::string_view model_type, Isa isa) {
+MadeImageProcessor make_image_processor(const ImageProcessorConfig& config, std::string_view model_type,
+                                        const ImageProcessorParts& parts) {
   ASSIGN_OR_RETURN(std::string name, config.class_name());
   if (name.empty()) {
     for (const ModelProcessor& model : kModels) {
@@ -84,7 +104,7 @@ MadeImageProcessor make_image_processor(const ImageProcessorConfig& config, std:
   if (name.empty()) return config.reader().error("image_processor_type", "is missing");
   std::string known;
   for (const ProcessorClass& one : kClasses) {
-    if (one.stem == name) return one.make(config, isa);
+    if (one.stem == name) return one.make(config, parts);
     known += str_cat(known.empty() ? "" : ", ", one.stem);
   }
   return with_param(unimplemented(config.reader().file(), ": image_processor_type: ", name.substr(0, 100),
@@ -92,9 +112,9 @@ MadeImageProcessor make_image_processor(const ImageProcessorConfig& config, std:
                     "image_processor_type");
 }
 
-MadeImageProcessor make_image_processor(const ModelConfig& config, Isa isa) {
+MadeImageProcessor make_image_processor(const ModelConfig& config, const ImageProcessorParts& parts) {
   ASSIGN_OR_RETURN(const ImageProcessorConfig file, ImageProcessorConfig::load(config.path));
-  return make_image_processor(file, config.model_type, isa);
+  return make_image_processor(file, config.model_type, parts);
 }
 
 }  // namespace transept

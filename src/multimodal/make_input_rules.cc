@@ -1,7 +1,9 @@
 #include "multimodal/make_input_rules.h"
 
+#include "base/utf8.h"
 #include "multimodal/florence2_rules.h"
 #include "multimodal/input_families.h"
+#include "multimodal/picture_header.h"
 #include "multimodal/qwen2_vl_rules.h"
 #include "multimodal/transcript_rules.h"
 
@@ -37,6 +39,72 @@ class TaskRules final : public StartRules {
 
  private:
   bool adds_special_tokens() const override { return false; }
+};
+
+// The same. Special tokens are [CLS] and [SEP], which no caption has: of "[CLS] text [SEP]" the model reads "[DEC]
+// text" (transformers 5.23, BlipForConditionalGeneration.generate).
+class CaptionRules final : public StartRules {
+ public:
+  explicit CaptionRules(InputContext context) : StartRules(std::move(context), std::nullopt) {}
+
+ private:
+  bool adds_special_tokens() const override { return false; }
+
+  Status fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
+                    EncoderDecoderInputs& inputs) const override {
+    const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content);
+    if (text == nullptr || options.add_special_tokens != true) {
+      return StartRules::fill_given(prompt, options, tokenize, inputs);
+    }
+    ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenize(text->text, true));
+    RETURN_IF_ERROR(check_token_ids(ids, prompt.decoder_param, context().vocab_size));
+    if (!ids.empty()) ids.pop_back();
+    if (ids.empty()) ids.resize(1);
+    ids.front() = context().decoder_start;
+    inputs.prompt_token_ids = std::move(ids);
+    return ok_status();
+  }
+};
+
+// The start token alone: the text is a question, which is drawn above the picture.
+class QuestionRules final : public StartRules {
+ public:
+  explicit QuestionRules(InputContext context) : StartRules(std::move(context), std::nullopt) {}
+
+  bool text_beside_media_is_encoders() const override { return true; }
+
+  // A text may stand beside the media.
+  Status check_encoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options) const override {
+    if (!prompt.encoder.multi_modal_data.has_value()) {
+      return field_error(
+          prompt.encoder_param,
+          str_cat("this model (", context().family,
+                  ") answers questions about an image: give it in multi_modal_data, beside the question; "
+                  "files are for `transept generate --image`"));
+    }
+    if (!options.truncate_prompt_tokens.has_value()) return ok_status();
+    return field_error("truncate_prompt_tokens",
+                       "truncate_prompt_tokens cuts token ids, and the encoder input is an image with its question");
+  }
+
+  StatusOr<std::optional<std::string>> question_of(const PromptContent& content,
+                                                   const std::string& param) const override {
+    if (std::holds_alternative<TokensPrompt>(content)) {
+      return field_error(param, "the question is drawn above the image: give it as text, not as token ids");
+    }
+    const auto* text = std::get_if<TextPrompt>(&content);
+    if (text == nullptr || is_empty_question(text->text)) {
+      const std::string_view field = text == nullptr ? "prompt" : std::string_view(param);
+      return field_error(field, str_cat("a question is missing: this model (", context().family,
+                                        ") reads it above the image (transformers: \"A header text must be provided "
+                                        "for VQA models.\"): give it as prompt, beside the image"));
+    }
+    if (text->text.size() > kMaxQuestionBytes) {
+      return field_error(param, str_cat("the question has ", text->text.size(), " bytes: at most ", kMaxQuestionBytes,
+                                        " are drawn above an image"));
+    }
+    return std::optional<std::string>(sanitize_utf8(text->text));
+  }
 };
 
 // The target language behind the start token.
@@ -77,7 +145,10 @@ std::unique_ptr<InputRules> make_input_rules(const ModelConfig& config, InputCon
   switch (family == nullptr ? DefaultPrompt::kStart : family->default_prompt) {
     case DefaultPrompt::kBos: return std::make_unique<StartRules>(std::move(context), bos);
     case DefaultPrompt::kLanguage: return std::make_unique<LanguageRules>(std::move(context));
-    case DefaultPrompt::kTask: return std::make_unique<TaskRules>(std::move(context));
+    case DefaultPrompt::kTask:
+      if (context.draws_question) return std::make_unique<QuestionRules>(std::move(context));
+      return std::make_unique<TaskRules>(std::move(context));
+    case DefaultPrompt::kCaption: return std::make_unique<CaptionRules>(std::move(context));
     case DefaultPrompt::kPictures: return make_qwen2_vl_rules(config, std::move(context));
     case DefaultPrompt::kFlorence2: return make_florence2_rules(std::move(context));
     case DefaultPrompt::kTranscript: return make_transcript_rules(std::move(context));

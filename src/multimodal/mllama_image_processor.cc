@@ -56,7 +56,7 @@ class MllamaImageProcessor final : public ImageProcessor {
 
 }  // namespace
 
-MadeImageProcessor make_mllama_processor(const ImageProcessorConfig& config, Isa isa) {
+MadeImageProcessor make_mllama_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
   constexpr std::string_view kKeys[] = {"max_image_tiles"};
   const ConfigReader& reader = config.reader();
   RETURN_IF_ERROR(config.check_keys("Mllama", kKeys));
@@ -80,7 +80,7 @@ MadeImageProcessor make_mllama_processor(const ImageProcessorConfig& config, Isa
   }
   ASSIGN_OR_RETURN(options.filter, config.resample(ResizeFilter::kBilinear));
   ASSIGN_OR_RETURN(options.pixels, config.pixels({.mean = kHalf, .std = kHalf}));
-  return std::unique_ptr<ImageProcessor>(std::make_unique<MllamaImageProcessor>(options, isa));
+  return std::unique_ptr<ImageProcessor>(std::make_unique<MllamaImageProcessor>(options, parts.isa));
 }
 
 }  // namespace transept

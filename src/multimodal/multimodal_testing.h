@@ -13,6 +13,7 @@
 #include "base/folder_testing.h"
 #include "base/json.h"
 #include "base/strings.h"
+#include "media/header_font_testing.h"
 #include "multimodal/registry.h"
 
 namespace transept::testing {

@@ -126,7 +126,7 @@ StatusOr<PageOptions> read_page(const ImageProcessorConfig& config, const ImageS
 
 }  // namespace
 
-MadeImageProcessor make_donut_processor(const ImageProcessorConfig& config, Isa isa) {
+MadeImageProcessor make_donut_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
   constexpr std::string_view kKeys[] = {"do_thumbnail", "do_align_long_axis"};
   RETURN_IF_ERROR(config.check_keys("Donut", kKeys));
   ASSIGN_OR_RETURN(PageOptions options, read_page(config, {2560, 1920}, {.mean = kHalf, .std = kHalf}));
@@ -142,16 +142,16 @@ MadeImageProcessor make_donut_processor(const ImageProcessorConfig& config, Isa 
     RETURN_IF_ERROR(check_exact(config, "crop_size", crop));
     options.crop = crop.size;
   }
-  return std::unique_ptr<ImageProcessor>(std::make_unique<PageImageProcessor>(options, isa));
+  return std::unique_ptr<ImageProcessor>(std::make_unique<PageImageProcessor>(options, parts.isa));
 }
 
-MadeImageProcessor make_nougat_processor(const ImageProcessorConfig& config, Isa isa) {
+MadeImageProcessor make_nougat_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
   constexpr std::string_view kKeys[] = {"do_thumbnail", "do_align_long_axis", "do_crop_margin"};
   RETURN_IF_ERROR(config.check_keys("Nougat", kKeys));
   ASSIGN_OR_RETURN(PageOptions options, read_page(config, {896, 672}, {.mean = kImagenetMean, .std = kImagenetStd}));
   ASSIGN_OR_RETURN(options.do_crop_margin, config.reader().boolean("do_crop_margin", true));
   options.thumbnail = {.filter = ResizeFilter::kBicubic, .reducing_gap = kNougatGap};
-  return std::unique_ptr<ImageProcessor>(std::make_unique<PageImageProcessor>(options, isa));
+  return std::unique_ptr<ImageProcessor>(std::make_unique<PageImageProcessor>(options, parts.isa));
 }
 
 }  // namespace transept

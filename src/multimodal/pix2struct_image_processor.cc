@@ -4,6 +4,7 @@
 
 #include "multimodal/image_pixels.h"
 #include "multimodal/image_processors.h"
+#include "multimodal/picture_header.h"
 
 namespace transept {
 namespace {
@@ -66,9 +67,18 @@ LevelValues standardised(const RgbImage& image) {
 
 class Pix2StructImageProcessor final : public ImageProcessor {
  public:
-  explicit Pix2StructImageProcessor(const PatchOptions& options) : options_(options) {}
+  // header_font: null, no question is drawn.
+  Pix2StructImageProcessor(const PatchOptions& options, std::shared_ptr<const HeaderFont> header_font, Isa isa)
+      : options_(options), header_font_(std::move(header_font)), isa_(isa) {}
+
+  bool draws_header() const override { return header_font_ != nullptr; }
 
  private:
+  StatusOr<RgbImage> headed(std::string_view question, RgbImage image,
+                            const std::function<Status(int64_t bytes)>& charge) const override {
+    return picture_below(question, std::move(image), *header_font_, charge, isa_);
+  }
+
   Features process(RgbImage image) const override {
     LevelValues values;
     if (options_.do_normalize) {
@@ -122,20 +132,24 @@ class Pix2StructImageProcessor final : public ImageProcessor {
   }
 
   PatchOptions options_;
+  std::shared_ptr<const HeaderFont> header_font_;
+  Isa isa_;
 };
 
 }  // namespace
 
-MadeImageProcessor make_pix2struct_processor(const ImageProcessorConfig& config, Isa /*isa*/) {
+MadeImageProcessor make_pix2struct_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
   constexpr std::string_view kKeys[] = {"max_patches", "patch_size", "is_vqa", "header_text"};
   const ConfigReader& reader = config.reader();
   RETURN_IF_ERROR(config.check_keys("Pix2Struct", kKeys));
   ASSIGN_OR_RETURN(const bool is_vqa, reader.boolean("is_vqa", false));
-  if (is_vqa) {
-    return with_param(unimplemented(reader.file(),
-                                    ": is_vqa: questions that are drawn over the picture are not "
-                                    "supported"),
-                      "is_vqa");
+  if (is_vqa && parts.header_font == nullptr) {
+    return with_param(
+        unimplemented(reader.file(),
+                      ": is_vqa: this model reads its question from the picture, above which it is drawn; "
+                      "that needs a font: give --header-font FILE (Arial, as in training, or for instance "
+                      "DejaVuSans.ttf of Debian's fonts-dejavu-core)"),
+        "is_vqa");
   }
   PatchOptions options;
   ASSIGN_OR_RETURN(options.do_normalize, reader.boolean("do_normalize", true));
@@ -152,7 +166,8 @@ MadeImageProcessor make_pix2struct_processor(const ImageProcessorConfig& config,
     return reader.error("max_patches", str_cat(options.max_patches, " patches of ", values, " values: more than ",
                                                kMaxImageValues, " values are not supported"));
   }
-  return std::unique_ptr<ImageProcessor>(std::make_unique<Pix2StructImageProcessor>(options));
+  return std::unique_ptr<ImageProcessor>(
+      std::make_unique<Pix2StructImageProcessor>(options, is_vqa ? parts.header_font : nullptr, parts.isa));
 }
 
 }  // namespace transept

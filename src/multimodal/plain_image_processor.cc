@@ -114,17 +114,17 @@ MadeImageProcessor make_plain(const PlainClass& of, const ImageProcessorConfig& 
 
 }  // namespace
 
-MadeImageProcessor make_vit_processor(const ImageProcessorConfig& config, Isa isa) {
-  return make_plain(kVit, config, isa);
+MadeImageProcessor make_vit_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
+  return make_plain(kVit, config, parts.isa);
 }
-MadeImageProcessor make_deit_processor(const ImageProcessorConfig& config, Isa isa) {
-  return make_plain(kDeit, config, isa);
+MadeImageProcessor make_deit_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
+  return make_plain(kDeit, config, parts.isa);
 }
-MadeImageProcessor make_clip_processor(const ImageProcessorConfig& config, Isa isa) {
-  return make_plain(kClip, config, isa);
+MadeImageProcessor make_clip_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
+  return make_plain(kClip, config, parts.isa);
 }
-MadeImageProcessor make_blip_processor(const ImageProcessorConfig& config, Isa isa) {
-  return make_plain(kBlip, config, isa);
+MadeImageProcessor make_blip_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
+  return make_plain(kBlip, config, parts.isa);
 }
 
 }  // namespace transept

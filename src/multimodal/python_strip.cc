@@ -6,11 +6,8 @@
 #include "text/unicode/unicode.h"
 
 namespace transept {
-namespace {
 
 bool is_python_space(uint32_t c) { return is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
-
-}  // namespace
 
 std::string_view python_strip(std::string_view text) {
   size_t begin = text.size(), end = 0;

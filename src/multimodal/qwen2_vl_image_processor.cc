@@ -77,11 +77,11 @@ class Qwen2VlImageProcessor final : public ImageProcessor {
 
 }  // namespace
 
-MadeImageProcessor make_qwen2_vl_processor(const ImageProcessorConfig& config, Isa isa) {
+MadeImageProcessor make_qwen2_vl_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts) {
   constexpr std::string_view kKeys[] = {"min_pixels", "max_pixels", "patch_size", "temporal_patch_size", "merge_size"};
   RETURN_IF_ERROR(config.check_keys("Qwen2VL", kKeys));
   ASSIGN_OR_RETURN(const MergedPatchOptions options, read_merged_patches(config));
-  return std::unique_ptr<ImageProcessor>(std::make_unique<Qwen2VlImageProcessor>(options, isa));
+  return std::unique_ptr<ImageProcessor>(std::make_unique<Qwen2VlImageProcessor>(options, parts.isa));
 }
 
 }  // namespace transept

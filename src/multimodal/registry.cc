@@ -19,7 +19,15 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config, Isa isa) {
+StatusOr<std::shared_ptr<const HeaderFont>> load_header_font(const std::string& path) {
+  if (path.empty()) return std::shared_ptr<const HeaderFont>();
+  StatusOr<std::shared_ptr<const HeaderFont>> font = HeaderFont::load(path);
+  if (!font.ok()) return with_prefix(font.status(), "--header-font");
+  return font;
+}
+
+StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(
+    const ModelConfig& config, Isa isa, std::shared_ptr<const HeaderFont> header_font) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
   const InputFamily* family = find_media_family(config);
@@ -27,11 +35,15 @@ StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const M
     ASSIGN_OR_RETURN(registry->audio_, family->make_audio(config));
   }
   if (family != nullptr && family->make_image != nullptr) {
-    ASSIGN_OR_RETURN(registry->image_, family->make_image(config, isa));
+    ASSIGN_OR_RETURN(registry->image_, family->make_image(config, {isa, header_font}));
     registry->max_items_ = family->max_images;
     if (family->make_image_rows != nullptr) {
       ASSIGN_OR_RETURN(registry->image_rows_, family->make_image_rows(config));
     }
+  }
+  if (header_font != nullptr && !registry->draws_question()) {
+    return invalid_argument("--header-font: this model (", config.model_type,
+                            ") draws no question above its pictures (is_vqa of preprocessor_config.json)");
   }
   if (family != nullptr && family->make_structured != nullptr) {
     ASSIGN_OR_RETURN(registry->structured_, family->make_structured(config));
@@ -60,7 +72,8 @@ StatusOr<const Json*> MultiModalRegistry::only_modality(const Json& multi_modal_
 }
 
 StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& multi_modal_data, const MediaAccess& access,
-                                                                const MediaLimits& limits) const {
+                                                                const MediaLimits& limits,
+                                                                const std::optional<std::string>& question) const {
   const std::string_view modality = modality_name(audio_ != nullptr ? Modality::kAudio : Modality::kImage);
   ASSIGN_OR_RETURN(const Json* const given, only_modality(multi_modal_data));
   const bool is_list = given != nullptr && given->is_array();
@@ -72,6 +85,9 @@ StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& mult
   if (image_ != nullptr && count > static_cast<size_t>(limits.max_images)) {
     return media_error(modality, str_cat(count, " items are more than the ", limits.max_images, " allowed"));
   }
+  if (draws_question() && !question.has_value()) {
+    return field_error("prompt", "a question is missing, which is drawn above the picture");
+  }
   int64_t held = 0;  // bytes of the features so far
   MediaAccess counted = access;
   if (access.charge) counted.charge = [&](int64_t bytes) { return access.charge(held + bytes); };
@@ -80,8 +96,8 @@ StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& mult
     const Json& item = is_list ? given->as_array()[i] : *given;
     if (item.is_null() && count == 1) return field_error(kMediaParam, str_cat("multi_modal_data holds no ", modality));
     const std::string name = is_list ? str_cat(modality, "[", i, "]") : std::string(modality);
-    auto features =
-        audio_ != nullptr ? audio_features(item, access, limits) : image_features(item, counted, limits, name);
+    auto features = audio_ != nullptr ? audio_features(item, access, limits)
+                                      : image_features(item, counted, limits, question, name);
     RETURN_IF_ERROR(features.status());
     held += static_cast<int64_t>((*features)->values.size() * sizeof(float));
     items.push_back(*std::move(features));
@@ -116,13 +132,14 @@ Status MultiModalRegistry::check(const EncoderFeatures& features) const {
   return with_param(image_rows_->check_places(features.shape, features.values), "values");
 }
 
-StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(const Json& item,
-                                                                                    const MediaAccess& access,
-                                                                                    const MediaLimits& limits,
-                                                                                    std::string_view name) const {
+StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(
+    const Json& item, const MediaAccess& access, const MediaLimits& limits, const std::optional<std::string>& question,
+    std::string_view name) const {
   ASSIGN_OR_RETURN(RgbImage image, open_image(item, access, limits, name));
   const auto named = [&](const Status& status) { return media_status(status, str_cat(kMediaParam, ": ", name)); };
-  StatusOr<std::shared_ptr<EncoderFeatures>> features = image_->features(std::move(image));
+  StatusOr<std::shared_ptr<EncoderFeatures>> features =
+      draws_question() ? image_->features_below(*question, std::move(image), access.charge)
+                       : image_->features(std::move(image));
   if (!features.ok()) return named(features.status());
   if (access.charge) {
     RETURN_IF_ERROR(access.charge(static_cast<int64_t>((*features)->values.size() * sizeof(float))));

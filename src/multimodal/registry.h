@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,11 +39,16 @@ StatusOr<std::unique_ptr<AudioReader>> open_audio(const Json& item, int32_t samp
 StatusOr<RgbImage> open_image(const Json& item, const MediaAccess& access, const MediaLimits& limits,
                               std::string_view name = "image");
 
+// The font of --header-font; null for "". Errors: those of HeaderFont::load, behind the flag's name.
+StatusOr<std::shared_ptr<const HeaderFont>> load_header_font(const std::string& path);
+
 class MultiModalRegistry final {
  public:
-  // A family without media gets an empty registry. Errors: those of make_log_mel_processor, make_waveform_processor,
-  // make_image_processor and of the family's ImageRows.
-  static StatusOr<std::unique_ptr<MultiModalRegistry>> create(const ModelConfig& config, Isa isa = detect_isa());
+  // A family without media gets an empty registry. header_font: what questions are drawn with; null: --header-font was
+  // not given. Errors: those of make_log_mel_processor, make_waveform_processor, make_image_processor and of the
+  // family's ImageRows; kInvalidArgument for a font where no question is drawn.
+  static StatusOr<std::unique_ptr<MultiModalRegistry>> create(const ModelConfig& config, Isa isa = detect_isa(),
+                                                              std::shared_ptr<const HeaderFont> header_font = nullptr);
 
   const AudioProcessor* audio() const { return audio_.get(); }  // null: the family takes no audio
   const ImageProcessor* image() const { return image_.get(); }  // null: the family takes no images
@@ -57,9 +63,13 @@ class MultiModalRegistry final {
   // num_positions and num_rows are 0 for families that are not run yet. error_param is multi_modal_data. Errors:
   // kInvalidArgument for no object, a modality that the family does not take, no item or more than the family or the
   // limits allow; kOutOfRange for audio of more than one window (the message names transcribe); those of open_audio and
-  // AudioReader::read, of open_image, ImageProcessor::features and ImageRows::count.
-  StatusOr<Items> process(const Json& multi_modal_data, const MediaAccess& access,
-                          const MediaLimits& limits = {}) const;
+  // AudioReader::read, of open_image, ImageProcessor::features and ImageRows::count. question: what is drawn above each
+  // image; models that draw one refuse items without it, others do not look at it.
+  StatusOr<Items> process(const Json& multi_modal_data, const MediaAccess& access, const MediaLimits& limits = {},
+                          const std::optional<std::string>& question = {}) const;
+
+  // Whether requests need a question, that is drawn above each image.
+  bool draws_question() const { return image_ != nullptr && image_->draws_header(); }
 
   // Checks features that another process has made: models take only what process() makes. Errors (kInvalidArgument):
   // another modality, a shape that the family does not make, counts that the shape does not give.
@@ -70,6 +80,7 @@ class MultiModalRegistry final {
                                                                   const MediaLimits& limits) const;
   StatusOr<std::shared_ptr<const EncoderFeatures>> image_features(const Json& item, const MediaAccess& access,
                                                                   const MediaLimits& limits,
+                                                                  const std::optional<std::string>& question,
                                                                   std::string_view name) const;
   StatusOr<const Json*> only_modality(const Json& multi_modal_data) const;
 

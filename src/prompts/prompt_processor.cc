@@ -39,6 +39,7 @@ PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConf
   context.vocab_size = spec.vocab_size;
   context.encoder_vocab_size = spec.encoder_vocab();
   context.media_token_id = spec.media_token_id;
+  context.draws_question = parts.media != nullptr && parts.media->draws_question();
   context.modalities = spec.modalities;
   context.tokenizer = parts.tokenizer;
   context.no_tokenizer = parts.no_tokenizer;
@@ -130,8 +131,11 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   MediaLimits media_limits = parts_.media_limits;
   media_limits.first_window_alone = options.first_window_alone;
   if (!media_limits.max_positions.has_value()) media_limits.max_positions = limits_.max_encoder_len;
+  const BesideMedia beside = beside_media(prompt);
+  ASSIGN_OR_RETURN(const std::optional<std::string> question, rules_->question_of(beside.content, beside.param));
+  if (question.has_value()) inputs.encoder_prompt = *question;
   ASSIGN_OR_RETURN(MultiModalRegistry::Items features,
-                   parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits));
+                   parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits, question));
   inputs.set_encoder_features(std::move(features));
   // Of a family with both the rules say which it is.
   if (spec_.splices_alone()) {
@@ -141,11 +145,15 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   return check_positions(inputs.items, "multi_modal_data");
 }
 
+PromptProcessor::BesideMedia PromptProcessor::beside_media(const EncoderDecoderPrompt& prompt) const {
+  const bool is_decoders = prompt.decoder_beside_media && rules_->text_beside_media_is_encoders();
+  if (is_decoders) return {prompt.decoder->content, prompt.decoder_param};
+  return {prompt.encoder.content, prompt.encoder_param};
+}
+
 Status PromptProcessor::fill_ids_around_media(const EncoderDecoderPrompt& prompt, const Options& options,
                                               EncoderDecoderInputs& inputs) const {
-  const bool is_beside = prompt.decoder_beside_media && rules_->text_beside_media_is_encoders();
-  const PromptContent& content = is_beside ? prompt.decoder->content : prompt.encoder.content;
-  const std::string& param = is_beside ? prompt.decoder_param : prompt.encoder_param;
+  const auto& [content, param] = beside_media(prompt);
   if (const auto* text = std::get_if<TextPrompt>(&content)) inputs.encoder_prompt = text->text;
   const auto tokenize_text = [&](const std::string& text, bool add_special_tokens) {
     return tokenize(text, param, add_special_tokens, TokenizerSide::kEncoder, options);

@@ -107,6 +107,12 @@ class PromptProcessor final {
   Status fill_ids_around_media(const EncoderDecoderPrompt& prompt, const Options& options,
                                EncoderDecoderInputs& inputs) const;
   Status fill_features(const EncoderDecoderPrompt& prompt, const Options& options, EncoderDecoderInputs& inputs) const;
+  // What stands beside media for the encoder, and its field.
+  struct BesideMedia {
+    const PromptContent& content;
+    const std::string& param;
+  };
+  BesideMedia beside_media(const EncoderDecoderPrompt& prompt) const;
 
   ModelSpec spec_;
   Limits limits_;

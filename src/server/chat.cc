@@ -39,6 +39,7 @@ class ChatSpelling final : public AnswerSpelling {
   Status spelled(Status status) const override {
     const std::string param = error_param(status);
     if (param == "multi_modal_data") return with_param(absl::Status(status.code(), status.message()), media_);
+    if (param == "prompt") return with_param(absl::Status(status.code(), status.message()), "messages");
     if (param == "max_tokens") return with_param(absl::Status(status.code(), status.message()), limit_);
     return status;
   }

@@ -42,6 +42,7 @@ struct EngineConfig {
   std::optional<uint64_t> ec_buffer_memory;   // bytes; encode: of outputs; decode: of the pool, for rows on their way
   int32_t max_num_injected_tokens = 0;        // ModelRunnerOptions
   MediaLimits media_limits;                   // of requests' images
+  std::string header_font;                    // a file; "": none
   bool share_identical_inputs = true;
   uint64_t seed = 0;
   bool sizes_only = false;  // the plan of memory alone: no weight is read, and no step may run

@@ -262,6 +262,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   ASSIGN_OR_RETURN(loaded.model_config, load_family_config(files.folder()));
   RETURN_IF_ERROR(check_features(config, loaded.model_config));
   if (links != nullptr) RETURN_IF_ERROR(check_instance_config(config));
+  ASSIGN_OR_RETURN(std::shared_ptr<const HeaderFont> header_font, load_header_font(config.header_font));
   ASSIGN_OR_RETURN(loaded.generation, GenerationConfig::load(files.folder(), loaded.model_config));
   std::string no_tokenizer;
   RETURN_IF_ERROR(load_tokenizer_of(loaded, no_tokenizer));
@@ -272,7 +273,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   RETURN_IF_ERROR(load_engines(config, std::move(files), links, clock, loaded));
   const ExecutorInfo& info = loaded.info;
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa));
+  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa, std::move(header_font)));
   if (family != nullptr && family->default_prompt == DefaultPrompt::kTranscript) {
     RETURN_IF_ERROR(load_speech_tokens(loaded));
   }

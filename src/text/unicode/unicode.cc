@@ -89,6 +89,8 @@ CharClass char_class(uint32_t c) {
 
 bool is_numeric(uint32_t c) { return is_number_category(category(c)); }
 
+bool is_decimal_digit(uint32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+
 bool is_mark(uint32_t c) { return c >= 0x80 && is_mark_category(category(c)); }
 
 bool is_nonspacing_mark(uint32_t code_point) { return category(code_point) == UTF8PROC_CATEGORY_MN; }

@@ -49,6 +49,8 @@ CharClass char_class(uint32_t code_point);
 bool is_white_space(uint32_t code_point);
 // \p{N}: Nd, Nl, No.
 bool is_numeric(uint32_t code_point);
+// Nd.
+bool is_decimal_digit(uint32_t code_point);
 // \p{M}: Mn, Mc, Me.
 bool is_mark(uint32_t code_point);
 // Mn.
