@@ -17,6 +17,7 @@
 #include "engine/llm_engine.h"
 #include "models/checkpoints_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "multimodal/mllama_rules.h"
 #include "multimodal/multimodal_testing.h"
 #include "multimodal/qwen2_vl_positions.h"
 #include "multimodal/registry.h"
@@ -134,6 +135,18 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     inputs.layout = qwen2_vl_layout(static_cast<int32_t>(inputs.prompt_token_ids.size()), {&place, 1});
   }
 
+  // One picture behind the first token; or two, next to each other or apart; or none.
+  void place_pictures(int32_t which, EncoderDecoderInputs& inputs) const {
+    if (which == 1) inputs.items.clear();
+    if (which > 1) inputs.items.emplace_back(EncoderItem({}, picture(which + 4).front()));
+    std::vector<MllamaPlace> places;
+    for (const EncoderItem& item : inputs.items) {
+      const int32_t token = places.empty() ? 1 : which;
+      places.push_back({token, item.num_positions() - item.num_last_positions()});
+    }
+    inputs.layout.ranges = mllama_ranges(places, num_cross_positions(inputs.items));
+  }
+
   EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
     EncoderDecoderInputs inputs;
     inputs.prompt_token_ids = {1, 2, 3 + which};
@@ -147,6 +160,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     if (spec.modalities.front() == "image") {
       inputs.set_encoder_features(picture(which));
       if (spec.splices_alone()) splice_picture(inputs);
+      if (spec.family == "mllama") place_pictures(which, inputs);
       // A picture among ids; and one alone, whose rows are crossed as they are.
       if (!spec.encoder_takes_media_among_ids() || which == 3) return inputs;
       EncoderItem& item = inputs.items.front();

@@ -2,6 +2,7 @@
 
 #include "multimodal/florence2_rules.h"
 #include "multimodal/input_families.h"
+#include "multimodal/mllama_rules.h"
 #include "multimodal/qwen2_vl_rules.h"
 #include "multimodal/transcript_rules.h"
 
@@ -79,6 +80,7 @@ std::unique_ptr<InputRules> make_input_rules(const ModelConfig& config, InputCon
     case DefaultPrompt::kLanguage: return std::make_unique<LanguageRules>(std::move(context));
     case DefaultPrompt::kTask: return std::make_unique<TaskRules>(std::move(context));
     case DefaultPrompt::kPictures: return make_qwen2_vl_rules(config, std::move(context));
+    case DefaultPrompt::kMllama: return make_mllama_rules(config, std::move(context));
     case DefaultPrompt::kFlorence2: return make_florence2_rules(std::move(context));
     case DefaultPrompt::kTranscript: return make_transcript_rules(std::move(context));
     case DefaultPrompt::kStart: break;

@@ -22,7 +22,7 @@ std::string seconds_text(double seconds) {
 StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(const ModelConfig& config, Isa isa) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
-  const InputFamily* family = find_media_family(config);
+  const InputFamily* family = find_input_family(config);
   if (family != nullptr && family->make_audio != nullptr) {
     ASSIGN_OR_RETURN(registry->audio_, family->make_audio(config));
   }
@@ -134,6 +134,7 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_featu
     if (!placed.ok()) return named(placed);
     (*features)->num_positions = rows->num_positions;
     (*features)->num_rows = rows->num_rows;
+    (*features)->num_last_positions = rows->num_last_positions;
   }
   return *std::move(features);
 }
