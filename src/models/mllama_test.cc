@@ -5,28 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "base/folder_testing.h"
-#include "core/config_file.h"
+#include "models/changed_checkpoint_testing.h"
 #include "models/llama3_rope.h"
-#include "models/reference_answers_testing.h"
 #include "ops/rope.h"
 
 namespace transept {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using testing::TestFolder;
 
 constexpr const char *kByClass = "mllama-float32", *kPublished = "mllama-bfloat16-sharded";
 
-class Mllama : public ::testing::TestWithParam<std::tuple<std::string, std::string, Isa>> {};
+class Mllama : public ::testing::TestWithParam<testing::ReferenceWay> {};
 
 TEST_P(Mllama, ComputesWhatTransformersDoes) {
   const auto& [folder, backend, isa] = GetParam();
@@ -34,27 +27,13 @@ TEST_P(Mllama, ComputesWhatTransformersDoes) {
   testing::expect_reference_answers(folder, backend, isa);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Mllama,
-                         ::testing::Combine(::testing::Values(kByClass, kPublished),
-                                            ::testing::Values("reference", "cpu"),
-                                            ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx)),
-                         [](const auto& test) {
-                           return testing::test_name(std::get<0>(test.param) + "_" + std::get<1>(test.param) + "_" +
-                                                     std::string(isa_name(std::get<2>(test.param))));
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, Mllama, testing::reference_ways({kByClass, kPublished}), testing::name_of_way);
 
 TEST(MllamaMemory, ADryRunGoesByLengthsAlone) {
   for (const char* folder : {kByClass, kPublished}) testing::expect_dry_runs_suffice(folder);
 }
 
-TEST(MllamaShared, GoldensAreReadToTheLastTensor) {
-  const std::string folder = source_dir() + "/../shared/golden/vision/mllama";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no ../shared";
-  ThreadPool threads(1);
-  const auto loaded = testing::load_folder(folder, "cpu", threads);
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_THAT(loaded->weights->unread(), IsEmpty());
-}
+TEST(MllamaShared, GoldensAreReadToTheLastTensor) { testing::expect_shared_goldens_are_read({"mllama"}); }
 
 // Angles that transformers' _compute_llama3_parameters has for Llama 3.2's factors and heads of 8 and 128 columns.
 TEST(Llama3Rope, IsTransformers) {
@@ -73,34 +52,7 @@ TEST(Llama3Rope, IsTransformers) {
 
 // ---- Files
 
-class MllamaConfig : public ::testing::Test {
- protected:
-  // `object`: "vision_config", "text_config", or "" for the top.
-  Status with(const std::string& folder, const std::string& object, const std::string& key, const std::string& value) {
-    Json config = *read_json_object(testing::checkpoint_path(folder) + "/config.json");
-    if (object.empty()) {
-      config.set(key, *Json::parse(value));
-    } else {
-      Json inner = *config.find(object);
-      inner.set(key, *Json::parse(value));
-      config.set(object, std::move(inner));
-    }
-    const TestFolder dir;
-    for (const auto& entry : fs::directory_iterator(testing::checkpoint_path(folder))) {
-      fs::copy(entry.path(), dir.path(), fs::copy_options::overwrite_existing);
-    }
-    dir.write("config.json", config.dump());
-    return testing::load_folder(dir.path(), "reference", threads_).status();
-  }
-  std::string message(const std::string& folder, const std::string& object, const std::string& key,
-                      const std::string& value) {
-    const Status status = with(folder, object, key, value);
-    EXPECT_FALSE(status.ok()) << object << " " << key << " " << value;
-    return status.ok() ? "" : error_message(status);
-  }
-
-  ThreadPool threads_{1};
-};
+using MllamaConfig = testing::ChangedCheckpoint;
 
 TEST_F(MllamaConfig, SpecsSayWhatTheFilesDo) {
   const auto loaded = testing::load_folder(testing::checkpoint_path(kByClass), "cpu", threads_);
@@ -140,9 +92,9 @@ TEST_F(MllamaConfig, NumbersOfTheTowerAreChecked) {
       {"max_num_tiles", "2", "max_image_tiles: 4 contradicts"},
   };
   for (const auto& [key, value, says] : cases) {
-    EXPECT_THAT(message(kByClass, "vision_config", key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
+    EXPECT_THAT(message_with(kByClass, "vision_config", key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
   }
-  EXPECT_THAT(message(kByClass, "", "vision_config", "null"), HasSubstr("config.json: vision_config: is no object"));
+  EXPECT_THAT(message_with(kByClass, "", "vision_config", "null"), HasSubstr("config.json: vision_config: is no object"));
 }
 
 TEST_F(MllamaConfig, NumbersOfTheDecoderAreChecked) {
@@ -177,20 +129,20 @@ TEST_F(MllamaConfig, NumbersOfTheDecoderAreChecked) {
       {"", "text_config", "7", "text_config"},
   };
   for (const auto& [object, key, value, says] : cases) {
-    EXPECT_THAT(message(kByClass, object, key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
+    EXPECT_THAT(message_with(kByClass, object, key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
   }
 }
 
 TEST_F(MllamaConfig, MisshapenAndMissingTensorsAreNamed) {
-  EXPECT_THAT(message(kByClass, "text_config", "intermediate_size", "29"),
+  EXPECT_THAT(message_with(kByClass, "text_config", "intermediate_size", "29"),
               HasSubstr("model.language_model.layers.0.mlp.gate_proj.weight"));
-  EXPECT_THAT(message(kByClass, "text_config", "cross_attention_layers", "[2, 3]"), HasSubstr("layers.1.self_attn"));
-  EXPECT_THAT(message(kByClass, "vision_config", "num_hidden_layers", "4"),
+  EXPECT_THAT(message_with(kByClass, "text_config", "cross_attention_layers", "[2, 3]"), HasSubstr("layers.1.self_attn"));
+  EXPECT_THAT(message_with(kByClass, "vision_config", "num_hidden_layers", "4"),
               HasSubstr("model.vision_model.transformer.layers.3."));
-  EXPECT_THAT(message(kPublished, "vision_config", "num_global_layers", "2"),
+  EXPECT_THAT(message_with(kPublished, "vision_config", "num_global_layers", "2"),
               HasSubstr("vision_model.global_transformer.layers.1."));
-  EXPECT_THAT(message(kPublished, "text_config", "vocab_size", "41"), HasSubstr("language_model.model.embed_tokens"));
-  EXPECT_THAT(message(kPublished, "vision_config", "supported_aspect_ratios", "[[1, 1], [1, 2], [2, 1], [1, 1]]"),
+  EXPECT_THAT(message_with(kPublished, "text_config", "vocab_size", "41"), HasSubstr("language_model.model.embed_tokens"));
+  EXPECT_THAT(message_with(kPublished, "vision_config", "supported_aspect_ratios", "[[1, 1], [1, 2], [2, 1], [1, 1]]"),
               HasSubstr("tile_embedding.weight"));
 }
 
