@@ -214,8 +214,9 @@ def answer(model, request, inputs):
         top = torch.stack([scores[0].topk(2).values for scores in out.scores])
         if (top[:, 0] - top[:, 1]).min() < 2e-3 or (request.get("ignore_eos") and 2 in ids):
             return None
-        # Penalties count in log-probabilities; tokens that are forbidden do not.
-        logits = torch.stack([step[0] for step in (out.scores if "repetition_penalty" in request else out.logits)])
+        # Penalties and bans count in log-probabilities; the end that is ignored does not.
+        edited = "repetition_penalty" in request or "no_repeat_ngram_size" in request
+        logits = torch.stack([step[0] for step in (out.scores if edited else out.logits)])
     steps = torch.log_softmax(logits, dim=-1)
     total = float(sum(steps[i, token] for i, token in enumerate(ids)))
     reason = "stop" if ids[-1] == 2 else "length"

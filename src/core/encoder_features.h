@@ -34,8 +34,8 @@ struct EncoderFeatures {
   // Of num_positions, the last so many stand behind those of all items in a cross table: padding, which few rows of the
   // decoder see (Mllama's tiles that are not in use; decision 45).
   int32_t num_last_positions = 0;
-  double audio_seconds = 0;     // length of the input, without padding
-  ImageSizes image;             // of a picture that this process has read
+  double audio_seconds = 0;  // length of the input, without padding
+  ImageSizes image;          // of a picture that this process has read
   bool operator==(const EncoderFeatures&) const = default;
 };
 

@@ -33,9 +33,9 @@ constexpr bool has(Consumers set, Consumers one) { return (set & one) != Consume
 // An item that another process encodes; its rows come from there (encoder_cache/). A content of its own: two of them
 // are equal if their digests are, and one is never compared with ids or media.
 struct RemoteInput {
-  ContentDigest digest;       // item_digest() of what is encoded, with the salt of the model's fingerprint
-  int32_t num_positions = 0;  // rows of the encoder's output
-  uint32_t input_id = 0;      // EcKey::input_id: the item's index in its request
+  ContentDigest digest;            // item_digest() of what is encoded, with the salt of the model's fingerprint
+  int32_t num_positions = 0;       // rows of the encoder's output
+  uint32_t input_id = 0;           // EcKey::input_id: the item's index in its request
   int32_t num_last_positions = 0;  // EncoderFeatures'
 
   bool operator==(const RemoteInput& other) const { return digest == other.digest; }

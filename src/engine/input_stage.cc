@@ -58,9 +58,9 @@ Status InputStage::check_scored(std::span<const int32_t> ids) const {
   const int32_t vocab = info_.spec.vocab_size;
   for (size_t i = 1; vocab > 0 && i < ids.size(); ++i) {
     if (ids[i] < vocab) continue;
-    return field_error("prompt_logprobs", str_cat("prompt_logprobs: token ", i, " of the prompt (id ", ids[i],
-                                                  ") has no output in a vocabulary of ", vocab,
-                                                  ", so no log-probability"));
+    return field_error("prompt_logprobs",
+                       str_cat("prompt_logprobs: token ", i, " of the prompt (id ", ids[i],
+                               ") has no output in a vocabulary of ", vocab, ", so no log-probability"));
   }
   return ok_status();
 }

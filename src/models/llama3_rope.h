@@ -16,7 +16,8 @@ struct Llama3Scaling {
 };
 
 // Reads an object of rope_type llama3. max_positions: of the model, in place of original_max_position_embeddings.
-// Errors, naming file and field: kInvalidArgument: a value that is missing or out of range, or that contradicts another.
+// Errors, naming file and field: kInvalidArgument: a value that is missing or out of range, or that contradicts
+// another.
 StatusOr<Llama3Scaling> read_llama3_scaling(const ConfigReader& rope, int64_t max_positions);
 
 // Scales angles at position 1, rounding to float32 where the reference rounds.

@@ -1,6 +1,6 @@
-// The parts of a layer of Llama (Touvron et al. 2023) and its relatives: RMS norms, grouped heads, a gated feed-forward.
-// Names are theirs: self_attn.{q,k,v,o}_proj, mlp.{gate,up,down}_proj. Pure functions: thread-safe. Source:
-// transformers, models/llama/modeling_llama.py.
+// The parts of a layer of Llama (Touvron et al. 2023) and its relatives: RMS norms, grouped heads, a gated
+// feed-forward. Names are theirs: self_attn.{q,k,v,o}_proj, mlp.{gate,up,down}_proj. Pure functions: thread-safe.
+// Source: transformers, models/llama/modeling_llama.py.
 #pragma once
 
 #include <cstdint>

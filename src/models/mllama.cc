@@ -1,6 +1,6 @@
 // Mllama: a tower over the tiles of pictures, whose rows some layers of the decoder cross instead of attending to
-// themselves. Checkpoints: meta-llama/Llama-3.2-11B-Vision, -90B-Vision and -Instruct, and what transformers 5 writes of
-// them. Source: transformers, models/mllama/modeling_mllama.py.
+// themselves. Checkpoints: meta-llama/Llama-3.2-11B-Vision, -90B-Vision and -Instruct, and what transformers 5 writes
+// of them. Source: transformers, models/mllama/modeling_mllama.py.
 #include "models/families.h"
 #include "models/mllama_decoder.h"
 #include "models/mllama_tower.h"

@@ -22,8 +22,7 @@ Status read_sizes(const ConfigReader& reader, MllamaDecoderConfig& out) {
   ASSIGN_OR_RETURN(sizes.heads, reader.integer("num_attention_heads", 1, kMaxHeads, 32));
   ASSIGN_OR_RETURN(sizes.kv_heads, reader.integer("num_key_value_heads", 1, kMaxHeads, 8));
   if (sizes.dim % sizes.heads != 0) {
-    return reader.error("num_attention_heads",
-                        str_cat(sizes.heads, " heads do not divide hidden_size ", sizes.dim));
+    return reader.error("num_attention_heads", str_cat(sizes.heads, " heads do not divide hidden_size ", sizes.dim));
   }
   if (sizes.heads % sizes.kv_heads != 0) {
     return reader.error("num_key_value_heads",

@@ -1,7 +1,7 @@
-// The decoder of Mllama (Llama 3.2 Vision): Llama's layers with rotary positions, and between them layers that cross the
-// rows of pictures instead of attending to themselves, with norms of heads and gates. Prompts have 8 ids more than the
-// output layer. Source: transformers, models/mllama/modeling_mllama.py, MllamaTextModel; modeling_rope_utils.py. Pure
-// functions: thread-safe.
+// The decoder of Mllama (Llama 3.2 Vision): Llama's layers with rotary positions, and between them layers that cross
+// the rows of pictures instead of attending to themselves, with norms of heads and gates. Prompts have 8 ids more than
+// the output layer. Source: transformers, models/mllama/modeling_mllama.py, MllamaTextModel; modeling_rope_utils.py.
+// Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>

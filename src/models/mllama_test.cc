@@ -1,6 +1,6 @@
-// Proves that Mllama computes what transformers does on the checkpoints of tests/models (tests/mllama_family.py made them
-// and the answers), by every attention backend at every instruction level, alone and packed; how it reads its files; and
-// the angles of scaled positions. That every tensor matters: perturbation_test.cc. What tokens see:
+// Proves that Mllama computes what transformers does on the checkpoints of tests/models (tests/mllama_family.py made
+// them and the answers), by every attention backend at every instruction level, alone and packed; how it reads its
+// files; and the angles of scaled positions. That every tensor matters: perturbation_test.cc. What tokens see:
 // multimodal/mllama_rules_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,8 +39,8 @@ TEST(MllamaShared, GoldensAreReadToTheLastTensor) { testing::expect_shared_golde
 TEST(Llama3Rope, IsTransformers) {
   std::vector<float> tiny = rope_frequencies(8, 500000);
   scale_llama3({.factor = 8, .low = 1, .high = 4, .old_positions = 64}, tiny);
-  EXPECT_THAT(tiny, ElementsAre(FloatEq(1.0f), FloatEq(0.00470075384f), FloatEq(0.000176776681f),
-                                FloatEq(6.64786967e-06f)));
+  EXPECT_THAT(tiny,
+              ElementsAre(FloatEq(1.0f), FloatEq(0.00470075384f), FloatEq(0.000176776681f), FloatEq(6.64786967e-06f)));
   std::vector<float> wide = rope_frequencies(128, 500000);
   scale_llama3({}, wide);
   EXPECT_FLOAT_EQ(wide[0], 1.0f);
@@ -92,9 +92,11 @@ TEST_F(MllamaConfig, NumbersOfTheTowerAreChecked) {
       {"max_num_tiles", "2", "max_image_tiles: 4 contradicts"},
   };
   for (const auto& [key, value, says] : cases) {
-    EXPECT_THAT(message_with(kByClass, "vision_config", key, value), AllOf(HasSubstr("config.json: "), HasSubstr(says)));
+    EXPECT_THAT(message_with(kByClass, "vision_config", key, value),
+                AllOf(HasSubstr("config.json: "), HasSubstr(says)));
   }
-  EXPECT_THAT(message_with(kByClass, "", "vision_config", "null"), HasSubstr("config.json: vision_config: is no object"));
+  EXPECT_THAT(message_with(kByClass, "", "vision_config", "null"),
+              HasSubstr("config.json: vision_config: is no object"));
 }
 
 TEST_F(MllamaConfig, NumbersOfTheDecoderAreChecked) {
@@ -136,12 +138,14 @@ TEST_F(MllamaConfig, NumbersOfTheDecoderAreChecked) {
 TEST_F(MllamaConfig, MisshapenAndMissingTensorsAreNamed) {
   EXPECT_THAT(message_with(kByClass, "text_config", "intermediate_size", "29"),
               HasSubstr("model.language_model.layers.0.mlp.gate_proj.weight"));
-  EXPECT_THAT(message_with(kByClass, "text_config", "cross_attention_layers", "[2, 3]"), HasSubstr("layers.1.self_attn"));
+  EXPECT_THAT(message_with(kByClass, "text_config", "cross_attention_layers", "[2, 3]"),
+              HasSubstr("layers.1.self_attn"));
   EXPECT_THAT(message_with(kByClass, "vision_config", "num_hidden_layers", "4"),
               HasSubstr("model.vision_model.transformer.layers.3."));
   EXPECT_THAT(message_with(kPublished, "vision_config", "num_global_layers", "2"),
               HasSubstr("vision_model.global_transformer.layers.1."));
-  EXPECT_THAT(message_with(kPublished, "text_config", "vocab_size", "41"), HasSubstr("language_model.model.embed_tokens"));
+  EXPECT_THAT(message_with(kPublished, "text_config", "vocab_size", "41"),
+              HasSubstr("language_model.model.embed_tokens"));
   EXPECT_THAT(message_with(kPublished, "vision_config", "supported_aspect_ratios", "[[1, 1], [1, 2], [2, 1], [1, 1]]"),
               HasSubstr("tile_embedding.weight"));
 }

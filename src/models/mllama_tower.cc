@@ -86,7 +86,9 @@ class TileMask final {
 class TowerInput final : public EncoderInput {
  public:
   TowerInput(const MllamaTowerConfig& config, TowerParts parts)
-      : config_(config), parts_(std::move(parts)), all_positions_(static_cast<size_t>(config.pictures.num_positions())) {
+      : config_(config),
+        parts_(std::move(parts)),
+        all_positions_(static_cast<size_t>(config.pictures.num_positions())) {
     std::iota(all_positions_.begin(), all_positions_.end(), 0);
   }
 
@@ -129,8 +131,7 @@ class TowerInput final : public EncoderInput {
     const Arena::Scope scope(context.arena);
     const MllamaPictures& pictures = config_.pictures;
     const TensorView x = context.arena.tensor(DType::kFloat32, {pictures.num_rows(), config_.dim});
-    const TensorView wide =
-        context.arena.tensor(DType::kFloat32, {pictures.num_positions(), config_.wide_dim()});
+    const TensorView wide = context.arena.tensor(DType::kFloat32, {pictures.num_positions(), config_.wide_dim()});
     const TileMask mask(tiles.num_used * pictures.rows_a_tile(), pictures.num_rows(), kv_dtype);
     embed(context, features, tiles, x);
     run_layers(context, mask.batch(), x, wide);
@@ -219,9 +220,9 @@ class Loader final {
     ASSIGN_OR_RETURN(TransformerStack layers, stack("transformer.layers.", config_.layers, false));
     ASSIGN_OR_RETURN(TransformerStack global, stack("global_transformer.layers.", config_.global_layers, true));
     ASSIGN_OR_RETURN(Linear projector, load_projector(projector_prefix));
-    TowerParts parts{std::move(patches),    std::move(positions),   std::move(by_picture), gate,
-                     std::move(before),     std::move(behind),      std::move(first_norm), std::move(second_norm),
-                     std::move(layers),     std::move(global),      std::move(projector)};
+    TowerParts parts{std::move(patches), std::move(positions), std::move(by_picture), gate,
+                     std::move(before),  std::move(behind),    std::move(first_norm), std::move(second_norm),
+                     std::move(layers),  std::move(global),    std::move(projector)};
     // Rows change in number and width inside: the tower is one layer, which its input computes.
     StackParts nothing;
     nothing.layers.emplace_back();
@@ -253,9 +254,8 @@ class Loader final {
   StatusOr<TileTable> load_tiles(const std::string& prefix) {
     const int64_t max_tiles = config_.pictures.max_tiles;
     ASSIGN_OR_RETURN(const float gate, read_tanh_gate(weights_, prefix + "gate"));
-    ASSIGN_OR_RETURN(const WeightView view,
-                     weights_.get(prefix + "embedding.weight",
-                                  {config_.pictures.num_ratios + 1, max_tiles * config_.dim}));
+    ASSIGN_OR_RETURN(const WeightView view, weights_.get(prefix + "embedding.weight",
+                                                         {config_.pictures.num_ratios + 1, max_tiles * config_.dim}));
     std::vector<float> table = to_floats(view);
     for (float& value : table) value *= gate;
     table.resize(table.size() + static_cast<size_t>(config_.dim));
@@ -342,8 +342,7 @@ StatusOr<MllamaTowerConfig> read_mllama_tower(const ModelConfig& config, int64_t
 }
 
 StatusOr<Encoder> load_mllama_tower(const MllamaTowerConfig& config, const std::string& prefix,
-                                    const std::string& projector, WeightMap& weights,
-                                    const ModelLoadOptions& options) {
+                                    const std::string& projector, WeightMap& weights, const ModelLoadOptions& options) {
   return Loader(config, prefix, weights, options).load(projector);
 }
 

@@ -129,8 +129,7 @@ class Loader final {
   Loader(const Qwen2DecoderConfig& config, const std::string& prefix, WeightMap& weights,
          const ModelLoadOptions& options)
       : config_(config),
-        sizes_{config.dim,        config.hidden_dim, config.heads, config.kv_heads,
-               config.activation, config.epsilon,    true},
+        sizes_{config.dim, config.hidden_dim, config.heads, config.kv_heads, config.activation, config.epsilon, true},
         prefix_(prefix),
         weights_(weights),
         options_(options) {}

@@ -17,15 +17,16 @@ StatusOr<int64_t> count_ratios(const Json& object, const ConfigReader& reader, i
   const Json* const list = object.find(kKey);
   if (list == nullptr || list->is_null()) {
     if (max_tiles == kDefaultTiles) return kDefaultRatios;
-    return reader.error("max_num_tiles",
-                        str_cat(max_tiles, " is not the 4 of the class's supported_aspect_ratios, and the file has none"));
+    return reader.error(
+        "max_num_tiles",
+        str_cat(max_tiles, " is not the 4 of the class's supported_aspect_ratios, and the file has none"));
   }
   if (!list->is_array() || list->as_array().empty() || std::ssize(list->as_array()) > kMaxRatios) {
     return reader.error(kKey, str_cat("expected a list of 1 to ", kMaxRatios, " pairs"));
   }
   for (const Json& pair : list->as_array()) {
-    const bool is_pair = pair.is_array() && pair.as_array().size() == 2 && pair.as_array()[0].is_int() &&
-                         pair.as_array()[1].is_int();
+    const bool is_pair =
+        pair.is_array() && pair.as_array().size() == 2 && pair.as_array()[0].is_int() && pair.as_array()[1].is_int();
     if (!is_pair) return reader.error(kKey, "expected pairs of whole numbers");
   }
   return std::ssize(list->as_array());
@@ -124,8 +125,7 @@ StatusOr<int32_t> read_mllama_image_token(const ModelConfig& config) {
 
 StatusOr<std::unique_ptr<ImageRows>> make_mllama_image_rows(const ModelConfig& config) {
   ASSIGN_OR_RETURN(MllamaPictures pictures, read_mllama_pictures(config));
-  return std::unique_ptr<ImageRows>(
-      new TileRows(std::move(pictures), config.path + "/config.json: vision_config"));
+  return std::unique_ptr<ImageRows>(new TileRows(std::move(pictures), config.path + "/config.json: vision_config"));
 }
 
 }  // namespace transept

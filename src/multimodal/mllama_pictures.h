@@ -19,9 +19,9 @@ struct MllamaPictures {
   static constexpr int32_t kMaxPictures = 8;
   static constexpr int64_t kRowMultiple = 8;  // rows of a tile are padded to multiples of it
 
-  int64_t image = 448, patch = 14;         // sides of a tile and of a patch, in pixels
-  int64_t max_tiles = 4;                   // the tower has as many, whatever the picture
-  int64_t num_ratios = 8;                  // rows of its tables are ids of arrangements, from 1 on; 0 is no picture
+  int64_t image = 448, patch = 14;           // sides of a tile and of a patch, in pixels
+  int64_t max_tiles = 4;                     // the tower has as many, whatever the picture
+  int64_t num_ratios = 8;                    // rows of its tables are ids of arrangements, from 1 on; 0 is no picture
   std::vector<ImageSize> arrangements = {};  // of tiles: id - 1
 
   int64_t num_patches() const { return (image / patch) * (image / patch); }

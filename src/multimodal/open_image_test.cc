@@ -178,8 +178,7 @@ TEST(Registry, RefusesImagesByName) {
   EXPECT_THAT(message(**registry, R"({"image": []})"), HasSubstr("holds no image"));
   EXPECT_THAT(message(**registry, R"({"image": null})"), HasSubstr("holds no image"));
   EXPECT_THAT(message(**registry, R"({"audio": "a.wav"})"), HasSubstr("(mllama) takes no audio input"));
-  EXPECT_THAT(message(**registry, R"({"image": [1,2,3,4,5,6,7,8,9]})"),
-              HasSubstr("9 items, this model takes 8"));
+  EXPECT_THAT(message(**registry, R"({"image": [1,2,3,4,5,6,7,8,9]})"), HasSubstr("9 items, this model takes 8"));
   MediaLimits fewer;
   fewer.max_images = 2;
   EXPECT_THAT(error_message((*registry)->process(json_of(R"({"image": [1,2,3]})"), {}, fewer).status()),

@@ -3,9 +3,8 @@
 namespace transept {
 
 Status PicturePromptRules::fill_default(const PromptOptions& /*options*/, EncoderDecoderInputs& inputs) const {
-  return field_error("prompt",
-                     str_cat("the request has ", counted_pictures(inputs.items.size()),
-                             " and no prompt: its text has one ", image_name(), " for each of them"));
+  return field_error("prompt", str_cat("the request has ", counted_pictures(inputs.items.size()),
+                                       " and no prompt: its text has one ", image_name(), " for each of them"));
 }
 
 Status PicturePromptRules::fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options,

@@ -59,15 +59,14 @@ class Qwen2VlRules final : public PicturePromptRules {
     if (runs.size() != count) {
       const std::string_view of_runs = is_text ? "" : runs.size() == 1 ? "run of " : "runs of ";
       return field_error(prompt.decoder_param,
-                         str_cat("the prompt has ", runs.size(), " ", of_runs, image_name(),
-                                 ", and the request ", counted_pictures(count), ": one stands for each, in order"));
+                         str_cat("the prompt has ", runs.size(), " ", of_runs, image_name(), ", and the request ",
+                                 counted_pictures(count), ": one stands for each, in order"));
     }
     for (size_t i = 0; i < count; ++i) {
       const auto rows = static_cast<size_t>(inputs.items[i].num_positions());
       if (runs[i].size == 1 || runs[i].size == rows) continue;
-      return field_error(prompt.decoder_param,
-                         str_cat("picture ", i, " has ", rows, " rows, and ", runs[i].size, " ",
-                                 image_name(), " in the prompt: give one, or all"));
+      return field_error(prompt.decoder_param, str_cat("picture ", i, " has ", rows, " rows, and ", runs[i].size, " ",
+                                                       image_name(), " in the prompt: give one, or all"));
     }
     return runs;
   }

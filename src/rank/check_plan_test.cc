@@ -188,9 +188,18 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
       {"encode cross begin", [&](StepPlan& p) { encode(p, 0).cross.begin = 55; }},
       {"encode cross num_last", [&](StepPlan& p) { encode(p, 0).cross.num_last = -1; }},
       {"encode cross num_last", [&](StepPlan& p) { encode(p, 0).cross.num_last = encode(p, 0).num_positions + 1; }},
-      {"encode cross last_begin", [&](StepPlan& p) { encode(p, 0).cross = {0, encode(p, 0).num_positions - 3, 2}; }},
-      {"encode cross last_begin", [&](StepPlan& p) { encode(p, 0).cross = {0, 63, 2}; }},
-      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross = {0, 12, 2}; }},
+      {"encode cross last_begin",
+       [&](StepPlan& p) {
+         encode(p, 0).cross = {0, encode(p, 0).num_positions - 3, 2};
+       }},
+      {"encode cross last_begin",
+       [&](StepPlan& p) {
+         encode(p, 0).cross = {0, 63, 2};
+       }},
+      {"encode group_tables",
+       [&](StepPlan& p) {
+         encode(p, 0).cross = {0, 12, 2};
+       }},
       {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross.begin = 7; }},
       {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross.begin = 1; }},
       {"encode group_tables", [&](StepPlan& p) { encode(p, 0).group_tables.clear(); }},

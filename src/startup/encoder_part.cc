@@ -19,8 +19,8 @@ StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& 
   const Consumers consumers = info.spec.consumers();
   ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(config));
   const int32_t positions = longest_crossed_item(info.spec, info.max_encoder_len);
-  const uint64_t longest = static_cast<uint64_t>(positions) *
-                           static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(dtype);
+  const uint64_t longest =
+      static_cast<uint64_t>(positions) * static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(dtype);
   if (!config.ec_buffer_memory.has_value()) {
     constexpr uint64_t kShareOfMachine = 10;
     const uint64_t wanted = longest * static_cast<uint64_t>(info.max_num_seqs);
