@@ -135,16 +135,11 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     inputs.layout = qwen2_vl_layout(static_cast<int32_t>(inputs.prompt_token_ids.size()), {&place, 1});
   }
 
-  // One picture behind the first token; or two, next to each other or apart; or none.
-  void place_pictures(int32_t which, EncoderDecoderInputs& inputs) const {
-    if (which == 1) inputs.items.clear();
-    if (which > 1) inputs.items.emplace_back(EncoderItem({}, picture(which + 4).front()));
-    std::vector<MllamaPlace> places;
-    for (const EncoderItem& item : inputs.items) {
-      const int32_t token = places.empty() ? 1 : which;
-      places.push_back({token, item.num_positions() - item.num_last_positions()});
-    }
-    inputs.layout.ranges = mllama_ranges(places, num_cross_positions(inputs.items));
+  // The picture stands at a token of the prompt, before which others see all of its rows.
+  static void cross_picture(int32_t which, EncoderDecoderInputs& inputs) {
+    const EncoderItem& item = inputs.items.front();
+    const MllamaPlace place{which % 3, item.num_positions() - item.num_last_positions()};
+    inputs.layout.ranges = mllama_ranges({&place, 1}, num_cross_positions(inputs.items));
   }
 
   EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
@@ -160,7 +155,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     if (spec.modalities.front() == "image") {
       inputs.set_encoder_features(picture(which));
       if (spec.splices_alone()) splice_picture(inputs);
-      if (spec.family == "mllama") place_pictures(which, inputs);
+      if (spec.family == "mllama") cross_picture(which, inputs);
       // A picture among ids; and one alone, whose rows are crossed as they are.
       if (!spec.encoder_takes_media_among_ids() || which == 3) return inputs;
       EncoderItem& item = inputs.items.front();
