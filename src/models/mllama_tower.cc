@@ -96,8 +96,10 @@ class TowerInput final : public EncoderInput {
     const DType kv_dtype = batch.attention.kv_dtype;
     if (context.dry_run) {
       const Arena::Scope scope(context.arena);
-      // Any number of rows: a picture has its own.
-      const TensorView y = context.arena.tensor(DType::kFloat32, {config_.pictures.num_positions(), x.dim(1)});
+      const int64_t num_positions = config_.pictures.num_positions();
+      // A dry run has any number of rows, a picture its own.
+      const TensorView y = x.dim(0) >= num_positions ? x.rows(0, num_positions)
+                                                     : context.arena.tensor(DType::kFloat32, {num_positions, x.dim(1)});
       return run(context, kv_dtype, {}, {config_.pictures.max_tiles, 1}, y);
     }
     int64_t row = 0;
