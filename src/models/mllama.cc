@@ -13,9 +13,9 @@ struct Names {
   const char *tower, *projector, *decoder, *head;
 };
 constexpr Names kPublished = {"vision_model.", "multi_modal_projector.", "language_model.model.",
-                              "language_model.lm_head.weight"};
+                              "language_model.lm_head."};
 constexpr Names kByClass = {"model.vision_model.", "model.multi_modal_projector.", "model.language_model.",
-                            "lm_head.weight"};  // of 5.x
+                            "lm_head."};  // of 5.x
 
 Names names_in(const WeightMap& weights) {
   // The tensors of either side need not be there.
@@ -53,10 +53,11 @@ StatusOr<std::unique_ptr<Model>> load_mllama(const ModelConfig& config, std::sha
     weights->ignore_below(names.projector);
   }
   if (has_decoder(options.part)) {
-    ASSIGN_OR_RETURN(parts.decoder, load_mllama_decoder(decoder, names.decoder, names.head, *weights, options));
+    ASSIGN_OR_RETURN(parts.decoder,
+                     load_mllama_decoder(decoder, names.decoder, str_cat(names.head, "weight"), *weights, options));
   } else {
     weights->ignore_below(names.decoder);
-    weights->ignore(names.head);
+    weights->ignore_below(names.head);
   }
   return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
