@@ -138,7 +138,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
   // The picture stands at a token of the prompt, before which others see all of its rows.
   static void cross_picture(int32_t which, EncoderDecoderInputs& inputs) {
     const EncoderItem& item = inputs.items.front();
-    const MllamaPlace place{which % 3, item.num_positions() - item.num_last_positions()};
+    const MllamaPlace place{(which + 1) % 3, item.num_positions() - item.num_last_positions()};
     inputs.layout.ranges = mllama_ranges({&place, 1}, num_cross_positions(inputs.items));
   }
 
