@@ -124,6 +124,8 @@ def flags_of(way, config, defaults, requests):
 def tiny_pool(config, defaults, requests, block_size, takes_rows=False):
     """Bytes of a pool that holds little more than the longest request: cross and self tables, where the encoder is separated
     the rows of an input on their way, and two blocks to spare."""
+    if config.get("model_type") == "mllama":
+        return tiny_pool_of_tiles(config, block_size, takes_rows)
     positions = config.get("max_position_embeddings") or most_asked(defaults, requests)  # T5 has no limit
     width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config.get("d_model")
     if width is None:  # Qwen2-VL: rows of pictures are in the place of cross KV
@@ -134,6 +136,20 @@ def tiny_pool(config, defaults, requests, block_size, takes_rows=False):
     if takes_rows:
         # A quarter of the pool is for them. Of a model without a limit it is also the limit of an input.
         blocks += blocks // 3 + 1 if "max_position_embeddings" in config else blocks
+    return int(1.15 * blocks * block_bytes)
+
+
+def tiny_pool_of_tiles(config, block_size, takes_rows):
+    """Of Mllama: the rows of eight pictures in some layers, the longest prompt in the others, and beams."""
+    text, tower = config["text_config"], config["vision_config"]
+    rows = 8 * tower["max_num_tiles"] * ((tower["image_size"] // tower["patch_size"]) ** 2 + 1)
+    width = text["hidden_size"] // text["num_attention_heads"] * text["num_key_value_heads"]
+    crossing = len(text["cross_attention_layers"])
+    layers = max(crossing, text["num_hidden_layers"] - crossing)
+    block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)
+    blocks = blocks_of(rows, block_size) + 2 * blocks_of(text["max_position_embeddings"], block_size) + 6
+    if takes_rows:
+        blocks += blocks // 2
     return int(1.15 * blocks * block_bytes)
 
 

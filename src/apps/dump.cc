@@ -113,8 +113,11 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   for (EncoderItem& item : inputs.items) {
     if (item.features != nullptr) item.token_ids.clear();
   }
-  const int64_t shape[] = {inputs.num_encoder_tokens(), model.info.spec.width_of(Consumers::kCross)};
-  ASSIGN_OR_RETURN(const std::vector<float> hidden, encode(model, std::move(inputs)));
+  // Of padding that stands last, no rows: it is the tower's own.
+  const int64_t num_rows = inputs.num_encoder_tokens() - inputs.items.front().num_last_positions();
+  const int64_t shape[] = {num_rows, model.info.spec.width_of(Consumers::kCross)};
+  ASSIGN_OR_RETURN(std::vector<float> hidden, encode(model, std::move(inputs)));
+  hidden.resize(std::min(hidden.size(), static_cast<size_t>(shape[0] * shape[1])));
   return write_npy(flags.name_of("output"), path, shape, hidden);
 }
 

@@ -57,14 +57,16 @@ TEST(ModelReport, TellsEncodesFromSteps) {
         "vision_model.embeddings.patch_embedding.weight", "vision_model.encoder.layers.0.self_attn.qkv.weight",
         "text_decoder.bert.encoder.layer.0.crossattention.self.key.weight",
         "decoder.layer.0.encoder_decoder_attention.attention.value.weight", "visual.blocks.0.attn.qkv.weight",
-        "model.visual.merger.mlp.0.weight"}) {
+        "model.visual.merger.mlp.0.weight", "model.vision_model.transformer.layers.0.mlp.fc1.weight",
+        "multi_modal_projector.weight", "language_model.model.layers.3.cross_attn.k_proj.weight"}) {
     EXPECT_TRUE(belongs_to_encode(name)) << name;
   }
   for (const char* name : {"model.decoder.layers.3.encoder_attn.q_proj.weight", "model.shared.weight", "lm_head.weight",
                            "decoder.block.0.layer.1.EncDecAttention.q.weight", "model.decoder.layers.0.fc1.weight",
                            "text_decoder.bert.encoder.layer.0.attention.self.key.weight",
                            "text_decoder.bert.encoder.layer.0.crossattention.self.query.weight",
-                           "decoder.layer.0.self_attention.attention.key.weight"}) {
+                           "decoder.layer.0.self_attention.attention.key.weight",
+                           "language_model.model.layers.3.cross_attn.q_proj.weight"}) {
     EXPECT_FALSE(belongs_to_encode(name)) << name;
   }
 }

@@ -168,7 +168,7 @@ bool belongs_to_encode(std::string_view name) {
   for (const std::string_view part :
        {"encoder_attn.k_proj", "encoder_attn.v_proj", "EncDecAttention.k", "EncDecAttention.v",
         "crossattention.self.key", "crossattention.self.value", "encoder_decoder_attention.attention.key",
-        "encoder_decoder_attention.attention.value"}) {
+        "encoder_decoder_attention.attention.value", "cross_attn.k_proj", "cross_attn.v_proj"}) {
     if (name.find(part) != name.npos) return true;
   }
   return false;

@@ -164,8 +164,10 @@ class RoundedKeys final {
               const AttentionArgs& args)
       : kernels_(kernels) {
     const int64_t heads = args.k.dim(1), dim = args.k.dim(2);
-    // No step has more: whatever its sequences, each begins a block.
-    const int64_t most_blocks = args.k.dim(0) / kTileKeys + metadata.num_seqs;
+    // No step has more: whatever its sequences, each begins a block. Sequences may share keys (Mllama's tower).
+    const auto& lengths = metadata.seq_lens;
+    const int64_t num_keys = std::max(args.k.dim(0), std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
+    const int64_t most_blocks = num_keys / kTileKeys + metadata.num_seqs;
     part_bytes_ = kernels.tile_bytes(dim);
     block_bytes_ = round_up(part_bytes_ * heads, kBlockAlignment);
     bytes_ = context.arena.allocate_span<unsigned char>(most_blocks * block_bytes_);

@@ -31,8 +31,11 @@ struct EncoderFeatures {
   std::vector<int32_t> extras;  // what else the family's encoder reads (grids, aspect ratios); most have none
   int32_t num_positions = 0;    // rows that the encoder makes of them, or its tower where ids stand beside them
   int32_t num_rows = 0;         // rows of the encoder's widest layer; 0: num_positions
-  double audio_seconds = 0;     // length of the input, without padding
-  ImageSizes image;             // of a picture that this process has read
+  // Of num_positions, the last so many stand behind those of all items in a cross table: padding, which few rows of the
+  // decoder see (Mllama's tiles that are not in use; decision 45).
+  int32_t num_last_positions = 0;
+  double audio_seconds = 0;  // length of the input, without padding
+  ImageSizes image;          // of a picture that this process has read
   bool operator==(const EncoderFeatures&) const = default;
 };
 

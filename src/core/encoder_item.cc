@@ -15,6 +15,22 @@ int32_t num_cross_positions(std::span<const EncoderItem> items) {
   return sum;
 }
 
+CrossPlace cross_place(std::span<const EncoderItem> items, size_t index) {
+  CrossPlace place{.num_last = items[index].num_last_positions()};
+  int32_t num_last_before = 0, num_first = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!has(items[i].consumers, Consumers::kCross)) continue;
+    const int32_t first = items[i].num_positions() - items[i].num_last_positions();
+    if (i < index) {
+      place.begin += first;
+      num_last_before += items[i].num_last_positions();
+    }
+    num_first += first;
+  }
+  place.last_begin = num_first + num_last_before;
+  return place;
+}
+
 int32_t num_positions(std::span<const EncoderItem> items) {
   int32_t sum = 0;
   for (const EncoderItem& item : items) sum += item.num_positions();
@@ -53,7 +69,7 @@ ContentDigest item_digest(const EncoderItem& item, std::string_view salt) {
 
 void make_remote(EncoderItem& item, uint32_t index) {
   if (!item.digest.has_value()) item.digest = item_digest(item);
-  const RemoteInput remote{*item.digest, item.num_positions(), index};
+  const RemoteInput remote{*item.digest, item.num_positions(), index, item.num_last_positions()};
   item.content = std::make_shared<const EncoderItem>(item);
   item.features = nullptr;
   item.remote = remote;

@@ -33,9 +33,10 @@ constexpr bool has(Consumers set, Consumers one) { return (set & one) != Consume
 // An item that another process encodes; its rows come from there (encoder_cache/). A content of its own: two of them
 // are equal if their digests are, and one is never compared with ids or media.
 struct RemoteInput {
-  ContentDigest digest;       // item_digest() of what is encoded, with the salt of the model's fingerprint
-  int32_t num_positions = 0;  // rows of the encoder's output
-  uint32_t input_id = 0;      // EcKey::input_id: the item's index in its request
+  ContentDigest digest;            // item_digest() of what is encoded, with the salt of the model's fingerprint
+  int32_t num_positions = 0;       // rows of the encoder's output
+  uint32_t input_id = 0;           // EcKey::input_id: the item's index in its request
+  int32_t num_last_positions = 0;  // EncoderFeatures'
 
   bool operator==(const RemoteInput& other) const { return digest == other.digest; }
 };
@@ -66,12 +67,34 @@ struct EncoderItem {
     if (remote.has_value()) return remote->num_positions;
     return token_ids.empty() && features != nullptr ? features->num_positions : static_cast<int32_t>(token_ids.size());
   }
+  // Of these, the last so many, which stand behind those of all items in the cross table.
+  int32_t num_last_positions() const {
+    if (remote.has_value()) return remote->num_last_positions;
+    return token_ids.empty() && features != nullptr ? features->num_last_positions : 0;
+  }
   // Rows of the encoder's widest layer, the tower's or another one: what step budgets count.
   int32_t num_rows() const { return std::max(features != nullptr ? features->num_rows : 0, num_positions()); }
 };
 
 // Positions of the cross table: of all items that are crossed, one behind another. 0: no item is.
 int32_t num_cross_positions(std::span<const EncoderItem> items);
+
+// Where an item's positions stand in the cross table of its request: first those that are no last positions, item by
+// item, then the last positions of all items. Keys have no order, so that items are seen with or without their padding
+// by one range of keys.
+struct CrossPlace {
+  int32_t begin = 0;       // of position 0
+  int32_t last_begin = 0;  // of the first of num_last
+  int32_t num_last = 0;
+
+  // Of row i of num_rows.
+  int32_t position(int32_t i, int32_t num_rows) const {
+    const int32_t num_first = num_rows - num_last;
+    return i < num_first ? begin + i : last_begin + i - num_first;
+  }
+  bool operator==(const CrossPlace&) const = default;
+};
+CrossPlace cross_place(std::span<const EncoderItem> items, size_t index);
 int32_t num_positions(std::span<const EncoderItem> items);
 
 // Returns the digest of what is encoded. Equal digests mean equal rows; the items themselves are not compared. SHA-256

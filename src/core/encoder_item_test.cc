@@ -121,5 +121,38 @@ TEST(EncoderItem, MadeRemoteKeepsItsContentItsIdsAndItsLength) {
   EXPECT_EQ(media_of(EncoderItem({1})), nullptr);
 }
 
+// Positions that stand last do so behind those of all items: 3 + 1, 2, (spliced), 1 + 4.
+TEST(CrossPlace, LastPositionsStandBehindAllOthers) {
+  const auto item = [](int32_t num_positions, int32_t num_last) {
+    auto features = std::make_shared<EncoderFeatures>();
+    features->num_positions = num_positions;
+    features->num_last_positions = num_last;
+    return EncoderItem({}, std::move(features));
+  };
+  std::vector<EncoderItem> items = {item(4, 1), item(2, 0), item(9, 3), item(5, 4)};
+  items[2].consumers = Consumers::kSplice;
+  EXPECT_EQ(num_cross_positions(items), 11);
+  EXPECT_EQ(cross_place(items, 0), (CrossPlace{0, 6, 1}));
+  EXPECT_EQ(cross_place(items, 1), (CrossPlace{3, 7, 0}));
+  EXPECT_EQ(cross_place(items, 3), (CrossPlace{5, 7, 4}));
+  std::vector<int32_t> places;
+  for (const size_t i : {size_t{0}, size_t{1}, size_t{3}}) {
+    for (int32_t row = 0; row < items[i].num_positions(); ++row) {
+      places.push_back(cross_place(items, i).position(row, items[i].num_positions()));
+    }
+  }
+  EXPECT_EQ(places, (std::vector<int32_t>{0, 1, 2, 6, 3, 4, 5, 7, 8, 9, 10}));
+}
+
+TEST(CrossPlace, IsThatOfTheContentWhereverItIsEncoded) {
+  auto features = std::make_shared<EncoderFeatures>();
+  features->num_positions = 5;
+  features->num_last_positions = 2;
+  EncoderItem item({}, std::move(features));
+  make_remote(item, 0);
+  EXPECT_EQ(item.num_last_positions(), 2);
+  EXPECT_EQ(cross_place({&item, 1}, 0), (CrossPlace{0, 3, 2}));
+}
+
 }  // namespace
 }  // namespace transept

@@ -81,7 +81,11 @@ struct EncoderDecoderInputs {
   // done with those of the item before.
   void set_remote_input(const RemoteInput& input) {
     EncoderItem item(input);
-    if (!items.empty()) item.consumers = items.front().consumers, item.splice_offset = items.front().splice_offset;
+    if (!items.empty()) {
+      const EncoderItem& before = items.front();
+      item.consumers = before.consumers, item.splice_offset = before.splice_offset;
+      item.remote->num_last_positions = before.num_last_positions();
+    }
     items.assign(1, item);
   }
   // The ids of the first item; empty: there are none.

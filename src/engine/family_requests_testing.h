@@ -17,6 +17,7 @@
 #include "engine/llm_engine.h"
 #include "models/checkpoints_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "multimodal/mllama_rules.h"
 #include "multimodal/multimodal_testing.h"
 #include "multimodal/qwen2_vl_positions.h"
 #include "multimodal/registry.h"
@@ -134,6 +135,13 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     inputs.layout = qwen2_vl_layout(static_cast<int32_t>(inputs.prompt_token_ids.size()), {&place, 1});
   }
 
+  // The picture stands at a token of the prompt, before which others see all of its rows.
+  static void cross_picture(int32_t which, EncoderDecoderInputs& inputs) {
+    const EncoderItem& item = inputs.items.front();
+    const MllamaPlace place{(which + 1) % 3, item.num_positions() - item.num_last_positions()};
+    inputs.layout.ranges = mllama_ranges({&place, 1}, num_cross_positions(inputs.items));
+  }
+
   EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
     EncoderDecoderInputs inputs;
     inputs.prompt_token_ids = {1, 2, 3 + which};
@@ -147,6 +155,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     if (spec.modalities.front() == "image") {
       inputs.set_encoder_features(picture(which));
       if (spec.splices_alone()) splice_picture(inputs);
+      if (spec.family == "mllama") cross_picture(which, inputs);
       // A picture among ids; and one alone, whose rows are crossed as they are.
       if (!spec.encoder_takes_media_among_ids() || which == 3) return inputs;
       EncoderItem& item = inputs.items.front();

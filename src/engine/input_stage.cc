@@ -44,10 +44,25 @@ Status InputStage::check(const EncoderDecoderInputs& inputs, const SamplingParam
     return field_error("probe",
                        str_cat("prompt index ", params.probe->prompt_index, " of a prompt of ", num_prompt, " tokens"));
   }
+  if (params.prompt_logprobs.has_value() || params.score_only) {
+    RETURN_IF_ERROR(check_scored(inputs.prompt_token_ids));
+  }
   RETURN_IF_ERROR(check_items(inputs.items));
   RETURN_IF_ERROR(check_splices(inputs));
   RETURN_IF_ERROR(check_layout(inputs));
   return params.capture_cross_attention ? check_capture(inputs) : ok_status();
+}
+
+// The first token of a prompt is not scored.
+Status InputStage::check_scored(std::span<const int32_t> ids) const {
+  const int32_t vocab = info_.spec.vocab_size;
+  for (size_t i = 1; vocab > 0 && i < ids.size(); ++i) {
+    if (ids[i] < vocab) continue;
+    return field_error("prompt_logprobs",
+                       str_cat("prompt_logprobs: token ", i, " of the prompt (id ", ids[i],
+                               ") has no output in a vocabulary of ", vocab, ", so no log-probability"));
+  }
+  return ok_status();
 }
 
 Status InputStage::check_capture(const EncoderDecoderInputs& inputs) const {

@@ -64,6 +64,7 @@ class InputStage final {
   Status check_items(std::span<const EncoderItem> items) const;
   Status check_splices(const EncoderDecoderInputs& inputs) const;
   Status check_layout(const EncoderDecoderInputs& inputs) const;
+  Status check_scored(std::span<const int32_t> ids) const;
   Status check_capture(const EncoderDecoderInputs& inputs) const;
 
   Scheduler& scheduler_;

@@ -32,7 +32,7 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       remote_(options.remote.connector == nullptr
                   ? nullptr
                   : std::make_unique<RemoteInputs>(options.remote, scheduler_, *executor_, clock)),
-      output_processor_(scheduler_, tokenizer, clock),
+      output_processor_(scheduler_, tokenizer, clock, executor_->info().spec.vocab_size),
       encode_pacer_(options.encode_slice),
       trace_(options.max_trace_steps) {}
 

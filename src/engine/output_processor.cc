@@ -48,8 +48,9 @@ bool aligns(const EncoderDecoderInputs& inputs, const SamplingParams& params) {
 
 }  // namespace
 
-OutputProcessor::OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock)
-    : scheduler_(scheduler), tokenizer_(tokenizer), clock_(clock) {}
+OutputProcessor::OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock,
+                                 int32_t vocab_size)
+    : scheduler_(scheduler), tokenizer_(tokenizer), clock_(clock), vocab_size_(vocab_size) {}
 
 void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream,
                                 const RequestMetrics& before) {
@@ -165,7 +166,8 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.wants_logprob = !params.skip_cumulative_logprob || params.logprobs.has_value() || params.num_seqs() > params.n;
   row.align = aligns(state.inputs, params);
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
-  build_row_edits(params, {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), seq.output_token_ids()},
+  build_row_edits(params,
+                  {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), seq.output_token_ids(), vocab_size_},
                   row.edits);
 }
 

@@ -22,7 +22,8 @@ namespace transept {
 class OutputProcessor final {
  public:
   // Borrows all three; `tokenizer` may be null (texts stay empty).
-  OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock);
+  // vocab_size: of the output layer.
+  OutputProcessor(Scheduler& scheduler, const Tokenizer* tokenizer, const Clock& clock, int32_t vocab_size);
 
   // Call before the group is first scheduled. With `stream`, process() gives its tokens as they come (not for beams and
   // best_of, which are not settled before the end). `before`: metrics of an earlier part of the same request; its wait
@@ -95,6 +96,7 @@ class OutputProcessor final {
   Scheduler& scheduler_;
   const Tokenizer* tokenizer_;
   const Clock& clock_;
+  int32_t vocab_size_;
   absl::flat_hash_map<GroupId, std::unique_ptr<GroupState>> groups_;
 };
 

@@ -122,7 +122,7 @@ class RemoteEncoders final : public EncoderCacheConnector {
     std::vector<std::byte> bytes(rows.size() * sizeof(float));
     std::memcpy(bytes.data(), rows.data(), bytes.size());
     encode(meta, std::move(bytes));
-    item.remote = RemoteInput{meta.digest, meta.num_positions, index};
+    item.remote = RemoteInput{meta.digest, meta.num_positions, index, item.num_last_positions()};
     item.features = nullptr;
     item.token_ids.clear();
   }

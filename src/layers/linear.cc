@@ -37,8 +37,9 @@ StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const Li
   if (const int64_t depth = source.patch_depth; depth > 0) {
     return weights.matrix(source.weight, {n, k / (depth * height * width), depth, height, width}, kUse);
   }
-  const auto by_taps = [kernel](std::unique_ptr<MatrixSource> by_channel) {
-    return std::unique_ptr<MatrixSource>(std::make_unique<TapSource>(std::move(by_channel), kernel));
+  const auto by_taps = [&](std::unique_ptr<MatrixSource> by_channel) {
+    return std::unique_ptr<MatrixSource>(
+        std::make_unique<TapSource>(std::move(by_channel), kernel, source.before_kernel));
   };
   if (height > 0) {
     ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> patches,
@@ -52,6 +53,10 @@ StatusOr<std::unique_ptr<MatrixSource>> open_source(WeightMap& weights, const Li
     return std::unique_ptr<MatrixSource>(std::make_unique<TransposedSource>(std::move(by_input)));
   }
   if (kernel == 0) return weights.matrix(source.weight, {n, k}, kUse);
+  if (source.before_kernel > 0) {
+    ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> all, weights.matrix(source.weight, {n, k}, kUse));
+    return by_taps(std::move(all));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<MatrixSource> by_channel,
                    weights.matrix(source.weight, {n, k / kernel, kernel}, kUse));
   return by_taps(std::move(by_channel));

@@ -27,6 +27,9 @@ struct LinearSource {
   int64_t blocks = 1;
   // > 0: a convolution's. `weight` is [out_features, in_features / kernel, kernel], inputs are channels tap by tap.
   int64_t kernel = 0;
+  // With `kernel`: the first so many inputs are none of its, and stay as they are (Mllama's projector, whose other
+  // inputs are rows of several layers). `weight` is [out_features, in_features].
+  int64_t before_kernel = 0;
   // > 0: a convolution's over patches. `weight` is [out_features, channels, height, width], or with a depth (of frames)
   // [out_features, channels, depth, height, width]; inputs are in that order. With `kernel`, which is the product of
   // height and width then, inputs are channels tap by tap.

@@ -440,5 +440,25 @@ TEST_F(LinearTest, AConvolutionsInputsAreChannelsTapByTap) {
   }
 }
 
+// Six inputs stay, and behind them there are channels tap by tap.
+TEST_F(LinearTest, InputsBeforeAConvolutionsStay) {
+  constexpr int64_t kBefore = 6, kTaps = 3, kChannels = (kIn - kBefore) / kTaps;
+  const auto weights = open(folder_.path());
+  const LinearSpec spec{{{.weight = "q.weight", .out_features = kQ, .kernel = kTaps, .before_kernel = kBefore}}, kIn};
+  const std::vector<float> y = product(load(*weights, spec, std::nullopt), x_);
+  const std::vector<float> w = random_values(kQ * kIn, 1);
+  for (int64_t i = 0; i < std::ssize(y); ++i) {
+    const float *row = w.data() + i % kQ * kIn, *x = x_.data() + i / kQ * kIn;
+    double sum = 0;
+    for (int64_t j = 0; j < kBefore; ++j) sum += static_cast<double>(row[j]) * x[j];
+    for (int64_t tap = 0; tap < kTaps; ++tap) {
+      for (int64_t channel = 0; channel < kChannels; ++channel) {
+        sum += static_cast<double>(row[kBefore + channel * kTaps + tap]) * x[kBefore + tap * kChannels + channel];
+      }
+    }
+    ASSERT_NEAR(y[static_cast<size_t>(i)], sum, 1e-5);
+  }
+}
+
 }  // namespace
 }  // namespace transept

@@ -10,7 +10,7 @@ namespace transept {
 
 StatusOr<PatchEmbedding> PatchEmbedding::load(WeightMap& weights, const Options& options, const PackOptions& packing) {
   const LinearSource source{.weight = options.prefix + ".weight",
-                            .bias = options.prefix + ".bias",
+                            .bias = options.has_bias ? options.prefix + ".bias" : "",
                             .out_features = options.dim,
                             .patch_height = options.height,
                             .patch_width = options.width};

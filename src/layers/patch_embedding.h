@@ -38,6 +38,7 @@ class PatchEmbedding final {
     // What is left at the right and below where patches do not divide a picture: patches of their own that go on with
     // zeros (Swin), or nothing.
     bool pads = false;
+    bool has_bias = true;
   };
   // Errors: those of Linear::load.
   static StatusOr<PatchEmbedding> load(WeightMap& weights, const Options& options, const PackOptions& packing);

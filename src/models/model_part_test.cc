@@ -261,6 +261,10 @@ TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   std::string encoders = "encoder." + elsewhere,
               decoders = str_cat(prefix == std::end(kPrefixes) ? "" : *prefix, "decoder.", elsewhere);
   if (has("vision_model.")) encoders = "vision_model." + elsewhere, decoders = "text_decoder." + elsewhere;
+  if (has("vision_model.") && has("multi_modal_projector.")) decoders = "language_model.model." + elsewhere;
+  if (has("model.vision_model.")) {
+    encoders = "model.vision_model." + elsewhere, decoders = "model.language_model." + elsewhere;
+  }
   if (has("visual.")) encoders = "visual." + elsewhere, decoders = "model." + elsewhere;
   if (has("model.visual.")) encoders = "model.visual." + elsewhere, decoders = "model.language_model." + elsewhere;
   for (const std::string& name : {elsewhere, encoders, decoders}) {

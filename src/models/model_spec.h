@@ -27,6 +27,7 @@ struct ModelSpec {
   int32_t d_model = 0;
   int32_t vocab_size = 0;          // of the decoder
   int32_t encoder_vocab_size = 0;  // 0: the same (Marian may have two)
+  int32_t prompt_vocab_size = 0;   // of ids in decoder prompts; 0: vocab_size. Others have no output (Mllama's image)
   int32_t encoder_width = 0;       // of the encoder's rows that are crossed; 0: d_model
   int32_t position_axes = 1;       // of ForwardBatch::positions
   int32_t num_encoder_layers = 0;
@@ -86,6 +87,7 @@ struct ModelSpec {
     return num_decoder_layers > 0 && num_crossing == num_decoder_layers;
   }
 
+  int32_t prompt_vocab() const { return prompt_vocab_size > 0 ? prompt_vocab_size : vocab_size; }
   int32_t encoder_vocab() const { return encoder_vocab_size > 0 ? encoder_vocab_size : vocab_size; }
 };
 

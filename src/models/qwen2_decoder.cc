@@ -1,9 +1,9 @@
 #include "models/qwen2_decoder.h"
 
-#include <cmath>
 #include <numeric>
 
 #include "models/activation_field.h"
+#include "models/llama_layer.h"
 
 namespace transept {
 namespace {
@@ -128,7 +128,11 @@ class Loader final {
  public:
   Loader(const Qwen2DecoderConfig& config, const std::string& prefix, WeightMap& weights,
          const ModelLoadOptions& options)
-      : config_(config), prefix_(prefix), weights_(weights), options_(options) {}
+      : config_(config),
+        sizes_{config.dim, config.hidden_dim, config.heads, config.kv_heads, config.activation, config.epsilon, true},
+        prefix_(prefix),
+        weights_(weights),
+        options_(options) {}
 
   StatusOr<Decoder> load() {
     const std::string table = prefix_ + "embed_tokens.weight";
@@ -141,7 +145,8 @@ class Loader final {
       ASSIGN_OR_RETURN(TransformerLayer loaded, layer(str_cat(prefix_, "layers.", i, ".")));
       parts.layers.push_back(std::move(loaded));
     }
-    ASSIGN_OR_RETURN(parts.final_norm, norm(prefix_ + "norm"));
+    ASSIGN_OR_RETURN(parts.final_norm, Norm::load(weights_, prefix_ + "norm", config_.dim,
+                                                  {.kind = NormKind::kRms, .epsilon = config_.epsilon}));
     parts.rope = {rope_frequencies(config_.head_dim(), config_.theta), RopePairs::kHalves, config_.sections};
     ASSIGN_OR_RETURN(TransformerStack stack, TransformerStack::make(std::move(parts), options_.attention));
     return Decoder{TokenInput{.tokens = std::move(tokens)}, std::move(stack), std::move(head)};
@@ -149,39 +154,14 @@ class Loader final {
 
  private:
   StatusOr<TransformerLayer> layer(const std::string& prefix) {
-    weights_.ignore(prefix + "self_attn.rotary_emb.inv_freq");  // a buffer that older files hold
     TransformerLayer layer;
-    ASSIGN_OR_RETURN(Residual self_sum, residual(prefix + "input_layernorm"));
-    AttentionOptions attention;
-    attention.prefix = prefix + "self_attn";
-    attention.out = "o_proj";
-    attention.dim = config_.dim;
-    attention.num_heads = config_.heads;
-    attention.num_kv_heads = config_.kv_heads;
-    attention.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim()));
-    attention.out_has_bias = false;
-    ASSIGN_OR_RETURN(SelfAttention self, SelfAttention::load(weights_, attention, options_.packing));
-    layer.self = Sublayer<SelfAttention>{std::move(self), std::move(self_sum)};
-    ASSIGN_OR_RETURN(Residual ffn_sum, residual(prefix + "post_attention_layernorm"));
-    FeedForward::Options options{prefix + "mlp.up_proj", prefix + "mlp.down_proj", config_.dim, config_.hidden_dim,
-                                 config_.activation};
-    options.gate = prefix + "mlp.gate_proj";
-    options.has_biases = false;
-    ASSIGN_OR_RETURN(FeedForward ffn, FeedForward::load(weights_, options, options_.packing));
-    layer.feed_forward = Sublayer<FeedForward>{std::move(ffn), std::move(ffn_sum)};
+    ASSIGN_OR_RETURN(layer.self, load_llama_attention(sizes_, prefix, weights_, options_.packing));
+    ASSIGN_OR_RETURN(layer.feed_forward, load_llama_feed_forward(sizes_, prefix, weights_, options_.packing));
     return layer;
   }
 
-  StatusOr<Norm> norm(const std::string& prefix) {
-    return Norm::load(weights_, prefix, config_.dim, {.kind = NormKind::kRms, .epsilon = config_.epsilon});
-  }
-
-  StatusOr<Residual> residual(const std::string& prefix) {
-    ASSIGN_OR_RETURN(Norm loaded, norm(prefix));
-    return Residual{std::move(loaded), NormPlace::kBefore};
-  }
-
   const Qwen2DecoderConfig& config_;
+  const LlamaSizes sizes_;
   const std::string& prefix_;
   WeightMap& weights_;
   const ModelLoadOptions& options_;

@@ -64,6 +64,18 @@ inline void add_places(const Json& pass, const Json& extras, ModelRequest& reque
   }
 }
 
+// Of tiles of a picture, whose rows are crossed by ranges (tests/mllama_family.py).
+inline void add_ranges(const Json& pass, const Json& extras, ModelRequest& request) {
+  auto features = std::make_shared<EncoderFeatures>(*request.content.features);
+  for (const Json& extra : extras.as_array()) features->extras.push_back(static_cast<int32_t>(extra.as_int()));
+  features->num_last_positions = static_cast<int32_t>(pass.find("num_last")->as_int());
+  request.content.features = std::move(features);
+  for (const Json& range : pass.find("ranges")->as_array()) {
+    const auto number = [&](size_t i) { return static_cast<int32_t>(range.as_array()[i].as_int()); };
+    request.ranges.push_back({number(0), number(1), number(2), static_cast<uint8_t>(number(3))});
+  }
+}
+
 // folder: a name below tests/models.
 inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
   std::vector<ReferenceAnswer> answers;
@@ -84,7 +96,10 @@ inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
                                           static_cast<uint32_t>(json.find("seed")->as_int()));
     if (const Json* columns = json.find("columns")) number_patches(*features, columns->as_int());
     answer.request.content.features = features;
-    if (const Json* extras = json.find("extras")) add_places(json, *extras, answer.request);
+    if (const Json* extras = json.find("extras")) {
+      const bool has_ranges = json.find("ranges") != nullptr;
+      (has_ranges ? add_ranges : add_places)(json, *extras, answer.request);
+    }
     if (tower != nullptr) {
       answer.tower = numbers_of(*tower);
       for (const Json& id : json.find("ids")->as_array()) {

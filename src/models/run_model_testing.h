@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checked_math.h"
+#include "core/decoder_layout.h"
 #include "core/picture_convs.h"
 #include "models/model.h"
 #include "ops/cpu_device.h"
@@ -80,6 +81,18 @@ inline EncoderItem patches_content(const Json& tower) {
   return item;
 }
 
+// Two tiles of a picture beside each other, as Mllama's tower reads them, and the rows of those that are not there.
+inline EncoderItem tiles_content(const Json& tower) {
+  const auto number = [&](const char* key) { return tower.find(key)->as_int(); };
+  const int64_t side = number("image_size"), patches = side / number("patch_size"), max_tiles = number("max_num_tiles");
+  const int64_t a_tile = patches * patches + 1;
+  auto features = seeded_features({2, 3, side, side}, static_cast<int32_t>(max_tiles * a_tile));
+  features->num_rows = static_cast<int32_t>(max_tiles * round_up(a_tile, 8));
+  features->num_last_positions = static_cast<int32_t>((max_tiles - 2) * a_tile);
+  features->extras = {2};  // the second arrangement
+  return {{}, std::move(features)};
+}
+
 // A picture among ids, as Florence-2's encoder reads them.
 inline EncoderItem picture_among_ids(const Json& config) {
   const PictureSize size{11, 10};
@@ -99,6 +112,7 @@ inline EncoderItem short_content(const Json& config) {
   const std::string family = model_type == nullptr ? "" : model_type->as_string();
   if (family == "florence2") return picture_among_ids(config);
   if (family.starts_with("qwen2")) return patches_content(*config.find("vision_config"));
+  if (family == "mllama") return tiles_content(*config.find("vision_config"));
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
   if (const Json* tower = config.find("vision_config")) {
     const Json* const pixels = tower->find("patch_embed_hidden_size");
@@ -118,6 +132,7 @@ struct ModelRequest {
   EncoderItem content;
   std::vector<int32_t> decoder_ids;
   std::vector<int32_t> positions = {};  // [axes, decoder_ids]; empty: the index, on every axis
+  std::vector<RowRange> ranges = {};    // DecoderLayout's
 };
 
 // Requests side by side in one batch: what a step's views are of. Each spec has tables of its own.
@@ -160,6 +175,7 @@ class PackedRequests final {
   ForwardBatch forward_batch(const KvCaches& kv) {
     ForwardBatch batch{decoder_ids_, decoder_positions_, rows_, attention_, kv};
     if (!splice_rows_.empty()) batch.splices = {splice_rows_, splice_slots_, kBlockSize};
+    if (has_ranges_) batch.row_kinds = row_kinds_;
     return batch;
   }
   // Where an encoder's rows go that are spliced.
@@ -193,12 +209,25 @@ class PackedRequests final {
     encoder_ids_.insert(encoder_ids_.end(), content.token_ids.begin(), content.token_ids.end());
     if (content.features != nullptr) features_.emplace_back(*content.features);
     decoder_ids_.insert(decoder_ids_.end(), request.decoder_ids.begin(), request.decoder_ids.end());
+    add_ranges(request);
     contexts_.push_back(0);
     groups_.push_back(groups_.back() + 1);
     add_side(content.num_positions(), cross_stride_, max_encoder_len_, encoder_lens_, encoder_loc_, encoder_positions_,
              cross_tables_, cross_slots_);
     add_side(static_cast<int32_t>(request.decoder_ids.size()), self_stride_, max_decoder_len_, decoder_lens_,
              decoder_loc_, decoder_positions_, self_tables_, self_slots_);
+  }
+
+  void add_ranges(const ModelRequest& request) {
+    has_ranges_ |= !request.ranges.empty();
+    RowRange range{0, 0, request.content.num_positions(), 0};
+    size_t next = 0;
+    for (int32_t token = 0; token < static_cast<int32_t>(request.decoder_ids.size()); ++token) {
+      while (next < request.ranges.size() && request.ranges[next].first_token <= token) range = request.ranges[next++];
+      key_begin_.push_back(range.key_begin);
+      key_end_.push_back(range.key_end);
+      row_kinds_.push_back(range.kind);
+    }
   }
 
   // The rows of this request's item begin at the block that is the next.
@@ -254,12 +283,16 @@ class PackedRequests final {
     attention = {num_seqs(),    max_decoder_len_, max_encoder_len_, decoder_loc_, {},
                  encoder_lens_, lists.tables,     cross_stride_,    kBlockSize};
     attention.group_start_loc = groups_;
+    if (has_ranges_) attention.key_begin = key_begin_, attention.key_end = key_end_;
     write.block_size = kBlockSize;
     write.slot_mapping = lists.slots;
   }
 
   std::vector<int32_t> encoder_ids_, decoder_ids_, encoder_positions_, decoder_positions_, rows_;
   std::vector<FeaturesView> features_;
+  std::vector<int32_t> key_begin_, key_end_;
+  std::vector<uint8_t> row_kinds_;
+  bool has_ranges_ = false;
   std::vector<int32_t> encoder_lens_, decoder_lens_, contexts_, encoder_loc_ = {0}, decoder_loc_ = {0}, groups_ = {0};
   std::vector<int32_t> self_tables_, cross_tables_, splice_rows_;
   std::vector<int64_t> splice_slots_, row_slots_;

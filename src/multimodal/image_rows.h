@@ -12,8 +12,9 @@
 namespace transept {
 
 struct ImageRowCounts {
-  int32_t num_positions = 0;  // rows of the tower's output, which consumers get
-  int32_t num_rows = 0;       // rows of its widest layer
+  int32_t num_positions = 0;       // rows of the tower's output, which consumers get
+  int32_t num_rows = 0;            // rows of its widest layer
+  int32_t num_last_positions = 0;  // EncoderFeatures'
 };
 
 class ImageRows {

@@ -53,30 +53,23 @@ constexpr InputFamily kFamilies[] = {
                  {.default_prompt = DefaultPrompt::kFlorence2,
                   .make_image_rows = make_florence2_image_rows,
                   .make_structured = make_florence2_answers}),
+    image_family("mllama", "MllamaForConditionalGeneration",
+                 {.default_prompt = DefaultPrompt::kMllama,
+                  .make_image_rows = make_mllama_image_rows,
+                  .max_images = MllamaPictures::kMaxPictures}),
 };
-
-constexpr InputFamily kMediaFamilies[] = {
-    image_family("mllama", "MllamaForConditionalGeneration", {.max_images = kManyImages}),
-};
-
-const InputFamily* find_in(std::span<const InputFamily> families, const ModelConfig& config) {
-  for (const InputFamily& family : families) {
-    const auto& names = config.architectures;
-    const bool is_named = std::ranges::find(names, family.architecture) != names.end();
-    if (is_named || (names.empty() && config.model_type == family.model_type)) return &family;
-  }
-  return nullptr;
-}
 
 }  // namespace
 
 std::span<const InputFamily> input_families() { return kFamilies; }
 
-const InputFamily* find_input_family(const ModelConfig& config) { return find_in(kFamilies, config); }
-
-const InputFamily* find_media_family(const ModelConfig& config) {
-  const InputFamily* family = find_input_family(config);
-  return family != nullptr ? family : find_in(kMediaFamilies, config);
+const InputFamily* find_input_family(const ModelConfig& config) {
+  for (const InputFamily& family : kFamilies) {
+    const auto& names = config.architectures;
+    const bool is_named = std::ranges::find(names, family.architecture) != names.end();
+    if (is_named || (names.empty() && config.model_type == family.model_type)) return &family;
+  }
+  return nullptr;
 }
 
 StatusOr<ModelConfig> load_family_config(const ModelFolder& folder) {

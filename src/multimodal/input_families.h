@@ -13,6 +13,7 @@
 #include "multimodal/audio_processor.h"
 #include "multimodal/image_processor.h"
 #include "multimodal/image_rows.h"
+#include "multimodal/mllama_pictures.h"
 #include "multimodal/qwen2_vl_pictures.h"
 #include "multimodal/structured_answers.h"
 
@@ -27,6 +28,7 @@ enum class DefaultPrompt : uint8_t {
   kCaption,     // none; a text as kTask has it; of one with special tokens the start token replaces the first, and the
                 // last is dropped (BLIP's generate())
   kPictures,    // none; a prompt has a place for each picture (Qwen2-VL)
+  kMllama,      // the same, and tokens see rows of pictures by their places
   kFlorence2,   // none; a text beside an image is the encoder's, and its task words become sentences
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
 };
@@ -39,7 +41,7 @@ struct InputFamily {
   // Null: it takes no images.
   StatusOr<std::unique_ptr<ImageProcessor>> (*make_image)(const ModelConfig& config,
                                                           const ImageProcessorParts& parts) = nullptr;
-  // Of a family that takes images. Null: it is not run yet, and its rows are not counted.
+  // Of a family that takes images.
   StatusOr<std::unique_ptr<ImageRows>> (*make_image_rows)(const ModelConfig& config) = nullptr;
   // Null: texts of the family have no form. What it makes may be null, too.
   StatusOr<std::unique_ptr<StructuredAnswers>> (*make_structured)(const ModelConfig& config) = nullptr;
@@ -53,10 +55,6 @@ std::span<const InputFamily> input_families();
 // Returns the family of config.architectures or, if that is empty, of config.model_type: as load_model() does. Null:
 // the table has none.
 const InputFamily* find_input_family(const ModelConfig& config);
-
-// The same, and families whose media are read while the engine does not run them yet (`transept dump features`): a
-// family that lands moves from that table to input_families().
-const InputFamily* find_media_family(const ModelConfig& config);
 
 // ModelConfig::load(), and what the family's class adds. Errors: as load(), and those of InputFamily::settle_config.
 StatusOr<ModelConfig> load_family_config(const ModelFolder& folder);

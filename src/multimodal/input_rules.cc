@@ -96,7 +96,7 @@ Status InputRules::fill_ids(const EncoderDecoderPrompt& prompt, const PromptOpti
   if (is_text(*prompt.decoder) || !prompt.decoder_beside_media) return fill_given(prompt, options, tokenize, inputs);
   inputs.prompt_token_ids = std::get<TokensPrompt>(prompt.decoder->content).token_ids;
   if (inputs.prompt_token_ids.empty()) return field_error(prompt.decoder_param, "the list of token ids is empty");
-  return check_token_ids(inputs.prompt_token_ids, prompt.decoder_param, context_.vocab_size);
+  return check_token_ids(inputs.prompt_token_ids, prompt.decoder_param, context_.prompt_vocab());
 }
 
 Status InputRules::fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
@@ -110,7 +110,7 @@ Status InputRules::fill_given(const EncoderDecoderPrompt& prompt, const PromptOp
   } else {
     ids = std::get<TokensPrompt>(prompt.decoder->content).token_ids;
   }
-  RETURN_IF_ERROR(check_token_ids(ids, prompt.decoder_param, context_.vocab_size));
+  RETURN_IF_ERROR(check_token_ids(ids, prompt.decoder_param, context_.prompt_vocab()));
   if (ids.empty() || ids.front() != context_.decoder_start) ids.insert(ids.begin(), context_.decoder_start);
   inputs.prompt_token_ids = std::move(ids);
   return ok_status();

@@ -26,7 +26,8 @@ struct InputContext {
   std::optional<int32_t> bos = {};
   std::optional<int32_t> forced_bos = {};  // generation_config's
   std::vector<int32_t> eos = {};
-  int32_t vocab_size = 0;  // of the decoder
+  int32_t vocab_size = 0;         // of the decoder
+  int32_t prompt_vocab_size = 0;  // ModelSpec's
   int32_t encoder_vocab_size = 0;
   int32_t media_token_id = -1;                  // ModelSpec's
   bool draws_question = false;                  // MultiModalRegistry's
@@ -34,6 +35,9 @@ struct InputContext {
   const Tokenizer* tokenizer = nullptr;         // null: there is none, and
   std::string no_tokenizer = {};                // why
   const SpeechTokens* speech_tokens = nullptr;  // null: a model without transcript tokens
+
+  // Ids of the decoder's prompts are below it.
+  int32_t prompt_vocab() const { return prompt_vocab_size > 0 ? prompt_vocab_size : vocab_size; }
 };
 
 // Errors: kInvalidArgument under `param`: an id outside the vocabulary.

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "multimodal/florence2_rules.h"
 #include "multimodal/input_families.h"
+#include "multimodal/mllama_rules.h"
 #include "multimodal/picture_header.h"
 #include "multimodal/qwen2_vl_rules.h"
 #include "multimodal/transcript_rules.h"
@@ -150,6 +151,7 @@ std::unique_ptr<InputRules> make_input_rules(const ModelConfig& config, InputCon
       return std::make_unique<TaskRules>(std::move(context));
     case DefaultPrompt::kCaption: return std::make_unique<CaptionRules>(std::move(context));
     case DefaultPrompt::kPictures: return make_qwen2_vl_rules(config, std::move(context));
+    case DefaultPrompt::kMllama: return make_mllama_rules(config, std::move(context));
     case DefaultPrompt::kFlorence2: return make_florence2_rules(std::move(context));
     case DefaultPrompt::kTranscript: return make_transcript_rules(std::move(context));
     case DefaultPrompt::kStart: break;

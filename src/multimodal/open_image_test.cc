@@ -138,12 +138,17 @@ TEST(OpenImage, OtherShapesAreRefused) {
   EXPECT_THAT(message_of(rgb_item("", 1, 1)), HasSubstr("rgb holds 0 bytes"));
 }
 
-constexpr std::string_view kMany = R"({"model_type": "mllama"})";
+constexpr std::string_view kMany =
+    R"({"model_type": "mllama", "vision_config": {"image_size": 4, "patch_size": 2, "max_num_tiles": 1,
+        "supported_aspect_ratios": [[1, 1]]}})";
+constexpr std::string_view kTinyMllama =
+    R"({"image_processor_type": "MllamaImageProcessor", "size": {"height": 4, "width": 4}, "max_image_tiles": 1,
+        "image_mean": [0.4, 0.4, 0.4], "image_std": [0.3, 0.3, 0.3]})";
 constexpr std::string_view kBlip = R"({"model_type": "blip"})";
 constexpr std::string_view kTinyBlip = R"({"image_processor_type": "BlipImageProcessor", "size": 4})";
 
 TEST(Registry, GivesImagesInOrder) {
-  const auto registry = registry_of(kMany, kTinyBlip);
+  const auto registry = registry_of(kMany, kTinyMllama);
   ASSERT_TRUE(registry.ok()) << registry.status();
   ASSERT_NE((*registry)->image(), nullptr);
   EXPECT_EQ((*registry)->audio(), nullptr);
@@ -153,7 +158,7 @@ TEST(Registry, GivesImagesInOrder) {
   const auto two = (*registry)->process(data, {});
   ASSERT_TRUE(two.ok()) << two.status();
   ASSERT_EQ(two->size(), 2u);
-  EXPECT_EQ(two->front()->shape, (std::vector<int64_t>{3, 4, 4}));
+  EXPECT_EQ(two->front()->shape, (std::vector<int64_t>{1, 3, 4, 4}));
   EXPECT_GT(two->front()->values[0], 1);
   EXPECT_LT(two->back()->values[0], -1);
   data.set("image", rgb_item(rgb_of(white), 1, 1));
@@ -161,7 +166,7 @@ TEST(Registry, GivesImagesInOrder) {
 }
 
 TEST(Registry, RefusesImagesByName) {
-  const auto registry = registry_of(kMany, kTinyBlip);
+  const auto registry = registry_of(kMany, kTinyMllama);
   ASSERT_TRUE(registry.ok()) << registry.status();
   const auto message = [&](const MultiModalRegistry& by, std::string_view data) {
     const Status status = by.process(json_of(data), {}).status();
@@ -173,8 +178,11 @@ TEST(Registry, RefusesImagesByName) {
   EXPECT_THAT(message(**registry, R"({"image": []})"), HasSubstr("holds no image"));
   EXPECT_THAT(message(**registry, R"({"image": null})"), HasSubstr("holds no image"));
   EXPECT_THAT(message(**registry, R"({"audio": "a.wav"})"), HasSubstr("(mllama) takes no audio input"));
-  EXPECT_THAT(message(**registry, R"({"image": [1,2,3,4,5,6,7,8,9]})"),
-              HasSubstr("9 items are more than the 8 allowed"));
+  EXPECT_THAT(message(**registry, R"({"image": [1,2,3,4,5,6,7,8,9]})"), HasSubstr("9 items, this model takes 8"));
+  MediaLimits fewer;
+  fewer.max_images = 2;
+  EXPECT_THAT(error_message((*registry)->process(json_of(R"({"image": [1,2,3]})"), {}, fewer).status()),
+              HasSubstr("3 items are more than the 2 allowed"));
   EXPECT_THAT(message(**registry, R"({"image": [{"rgb": "AAAA", "width": 1, "height": 1}, null]})"),
               HasSubstr("image[1]: expected a path"));
   const auto one = registry_of(kBlip, kTinyBlip);
@@ -187,7 +195,7 @@ TEST(Registry, RefusesImagesByName) {
 
 // What is told of each picture: its pixels while they are decoded, then its features, on top of those before it.
 TEST(Registry, ChargesPixelsBeforeTheyAreDecodedAndThenFeatures) {
-  const auto registry = registry_of(kMany, kTinyBlip);
+  const auto registry = registry_of(kMany, kTinyMllama);
   ASSERT_TRUE(registry.ok()) << registry.status();
   const Json item(str_cat("data:;base64,", base64_of(png_of(RgbImage{2, 2, std::vector<uint8_t>(12, 7)}))));
   std::vector<int64_t> told;

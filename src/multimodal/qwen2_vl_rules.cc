@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked_math.h"
+#include "multimodal/picture_prompt_rules.h"
 #include "multimodal/qwen2_vl_pictures.h"
 #include "multimodal/qwen2_vl_positions.h"
 
@@ -14,36 +15,14 @@ struct Run {
   size_t begin = 0, size = 0;
 };
 
-std::string counted(size_t count, const std::string& thing) {
-  return str_cat(count, " ", thing, count == 1 ? "" : "s");
-}
-
-class Qwen2VlRules final : public InputRules {
+class Qwen2VlRules final : public PicturePromptRules {
  public:
   Qwen2VlRules(InputContext context, const Qwen2VlTokens& tokens, int64_t merge)
-      : InputRules(std::move(context)), tokens_(tokens), merge_(static_cast<int32_t>(merge)) {}
-
-  bool is_decoder_alone() const override { return true; }
+      : PicturePromptRules(std::move(context), tokens.image, "<|image_pad|>"),
+        tokens_(tokens),
+        merge_(static_cast<int32_t>(merge)) {}
 
  private:
-  Status fill_default(const PromptOptions& /*options*/, EncoderDecoderInputs& inputs) const override {
-    return field_error(
-        "prompt", str_cat("the request has ", counted(inputs.items.size(), "picture"), " and no prompt: its text has ",
-                          "one ", name_of(tokens_.image, "<|image_pad|>"), " for each of them"));
-  }
-
-  // As it stands: no token begins or ends a prompt of its own.
-  Status fill_given(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,
-                    EncoderDecoderInputs& inputs) const override {
-    if (const auto* text = std::get_if<TextPrompt>(&prompt.decoder->content)) {
-      ASSIGN_OR_RETURN(inputs.prompt_token_ids, tokenize(text->text, options.add_special_tokens.value_or(true)));
-      if (inputs.prompt_token_ids.empty()) return field_error(prompt.decoder_param, "the text has no tokens");
-    } else {
-      inputs.prompt_token_ids = std::get<TokensPrompt>(prompt.decoder->content).token_ids;
-    }
-    return check_token_ids(inputs.prompt_token_ids, prompt.decoder_param, context().vocab_size);
-  }
-
   Status place_items(const EncoderDecoderPrompt& prompt, const PromptOptions& options,
                      EncoderDecoderInputs& inputs) const override {
     std::vector<int32_t>& ids = inputs.prompt_token_ids;
@@ -53,9 +32,7 @@ class Qwen2VlRules final : public InputRules {
     }
     ASSIGN_OR_RETURN(const std::vector<Run> runs, runs_of(prompt, inputs));
     if (!runs.empty()) return expand(runs, inputs);
-    if (const auto keep = options.truncate_prompt_tokens; keep.has_value() && std::ssize(ids) > *keep) {
-      ids.erase(ids.begin(), ids.end() - *keep);
-    }
+    truncate(options, ids);
     return ok_status();
   }
 
@@ -73,7 +50,7 @@ class Qwen2VlRules final : public InputRules {
       } else {
         return field_error(
             prompt.decoder_param,
-            str_cat("two ", name_of(tokens_.image, "<|image_pad|>"),
+            str_cat("two ", image_name(),
                     " stand next to each other: "
                     "there is a token between two pictures, as <|vision_end|> and <|vision_start|> are"));
       }
@@ -82,15 +59,14 @@ class Qwen2VlRules final : public InputRules {
     if (runs.size() != count) {
       const std::string_view of_runs = is_text ? "" : runs.size() == 1 ? "run of " : "runs of ";
       return field_error(prompt.decoder_param,
-                         str_cat("the prompt has ", runs.size(), " ", of_runs, name_of(tokens_.image, "<|image_pad|>"),
-                                 ", and the request ", counted(count, "picture"), ": one stands for each, in order"));
+                         str_cat("the prompt has ", runs.size(), " ", of_runs, image_name(), ", and the request ",
+                                 counted_pictures(count), ": one stands for each, in order"));
     }
     for (size_t i = 0; i < count; ++i) {
       const auto rows = static_cast<size_t>(inputs.items[i].num_positions());
       if (runs[i].size == 1 || runs[i].size == rows) continue;
-      return field_error(prompt.decoder_param,
-                         str_cat("picture ", i, " has ", rows, " rows, and ", runs[i].size, " ",
-                                 name_of(tokens_.image, "<|image_pad|>"), " in the prompt: give one, or all"));
+      return field_error(prompt.decoder_param, str_cat("picture ", i, " has ", rows, " rows, and ", runs[i].size, " ",
+                                                       image_name(), " in the prompt: give one, or all"));
     }
     return runs;
   }
@@ -115,15 +91,6 @@ class Qwen2VlRules final : public InputRules {
     inputs.prompt_token_ids = std::move(expanded);
     inputs.layout = qwen2_vl_layout(static_cast<int32_t>(inputs.prompt_token_ids.size()), pictures);
     return ok_status();
-  }
-
-  // A token as the tokenizer spells it, for messages.
-  std::string name_of(int32_t id, std::string_view published) const {
-    const Tokenizer* const tokenizer = context().tokenizer;
-    const std::string name = tokenizer == nullptr || id >= tokenizer->vocab_size()
-                                 ? std::string()
-                                 : std::string(tokenizer->side_token_to_string(id, TokenizerSide::kDecoder));
-    return name.empty() ? std::string(published) : name;
   }
 
   Qwen2VlTokens tokens_;

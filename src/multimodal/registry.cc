@@ -30,7 +30,7 @@ StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(
     const ModelConfig& config, Isa isa, std::shared_ptr<const HeaderFont> header_font) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
-  const InputFamily* family = find_media_family(config);
+  const InputFamily* family = find_input_family(config);
   if (family != nullptr && family->make_audio != nullptr) {
     ASSIGN_OR_RETURN(registry->audio_, family->make_audio(config));
   }
@@ -151,6 +151,7 @@ StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_featu
     if (!placed.ok()) return named(placed);
     (*features)->num_positions = rows->num_positions;
     (*features)->num_rows = rows->num_rows;
+    (*features)->num_last_positions = rows->num_last_positions;
   }
   return *std::move(features);
 }

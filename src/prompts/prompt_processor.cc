@@ -37,6 +37,7 @@ PromptProcessor::PromptProcessor(const ModelConfig& config, const GenerationConf
   context.forced_bos = generation.forced_bos_token_id;
   context.eos = generation.eos_token_ids.empty() ? config.eos_token_ids : generation.eos_token_ids;
   context.vocab_size = spec.vocab_size;
+  context.prompt_vocab_size = spec.prompt_vocab_size;
   context.encoder_vocab_size = spec.encoder_vocab();
   context.media_token_id = spec.media_token_id;
   context.draws_question = parts.media != nullptr && parts.media->draws_question();

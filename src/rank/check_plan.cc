@@ -118,7 +118,7 @@ class PlanChecker final {
     RETURN_IF_ERROR(check("context_len", data.context_len, "tokens", 0, info_.max_decoder_len));
     RETURN_IF_ERROR(check("token_ids", num_rows, "rows", 1, int64_t{info_.max_decoder_len} - data.context_len));
     RETURN_IF_ERROR(check("first_logits_row", data.first_logits_row, "is a row", 0, num_rows));
-    RETURN_IF_ERROR(check_ids("token_ids", data.token_ids, info_.spec.vocab_size));
+    RETURN_IF_ERROR(check_ids("token_ids", data.token_ids, info_.spec.prompt_vocab()));
     const int64_t num_positions = std::ssize(data.positions);
     if (num_positions % axes != 0) return refuse("positions", "not as many on each axis");
     RETURN_IF_ERROR(check("positions", num_positions / axes, "rows", 0, num_rows));
@@ -185,14 +185,22 @@ class PlanChecker final {
     RETURN_IF_ERROR(check_writes(encode));
     return check_input(encode);
   }
+  // Returns the end of its positions in the cross table.
+  StatusOr<int64_t> check_cross_place(const PlannedEncode& encode) const {
+    const int64_t most = info_.max_encoder_len, num_last = encode.cross.num_last;
+    RETURN_IF_ERROR(check("encode cross num_last", num_last, "positions", 0, encode.num_positions));
+    const int64_t num_first = encode.num_positions - num_last, end = encode.cross.begin + num_first;
+    RETURN_IF_ERROR(check("encode cross begin", encode.cross.begin, "is a position", 0, most - num_first));
+    if (num_last == 0) return end;
+    RETURN_IF_ERROR(check("encode cross last_begin", encode.cross.last_begin, "is a position", end, most - num_last));
+    return encode.cross.last_begin + num_last;
+  }
   // What is written already has no table here.
   Status check_writes(const PlannedEncode& encode) const {
     const std::span<const BlockTable> of_group = all_of(encode.group_tables), of_item = all_of(encode.item_tables);
     if (has(encode.writes, Consumers::kCross)) {
-      RETURN_IF_ERROR(check("encode cross_begin", encode.cross_begin, "is a position", 0,
-                            int64_t{info_.max_encoder_len} - encode.num_positions));
-      RETURN_IF_ERROR(check_tables("encode group_tables", of_group, TableOwner::kGroup,
-                                   int64_t{encode.cross_begin} + encode.num_positions, true));
+      ASSIGN_OR_RETURN(const int64_t end, check_cross_place(encode));
+      RETURN_IF_ERROR(check_tables("encode group_tables", of_group, TableOwner::kGroup, end, true));
     } else {
       RETURN_IF_ERROR(check_none("encode group_tables", of_group));
     }

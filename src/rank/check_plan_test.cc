@@ -184,10 +184,24 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
       {"encode consumers", [&](StepPlan& p) { encode(p, 0).consumers = static_cast<Consumers>(5); }},
       {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kNone; }},
       {"encode writes", [&](StepPlan& p) { encode(p, 0).writes = Consumers::kSplice; }},
-      {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = -1; }},
-      {"encode cross_begin", [&](StepPlan& p) { encode(p, 0).cross_begin = 55; }},
-      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross_begin = 7; }},
-      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross_begin = 1; }},
+      {"encode cross begin", [&](StepPlan& p) { encode(p, 0).cross.begin = -1; }},
+      {"encode cross begin", [&](StepPlan& p) { encode(p, 0).cross.begin = 55; }},
+      {"encode cross num_last", [&](StepPlan& p) { encode(p, 0).cross.num_last = -1; }},
+      {"encode cross num_last", [&](StepPlan& p) { encode(p, 0).cross.num_last = encode(p, 0).num_positions + 1; }},
+      {"encode cross last_begin",
+       [&](StepPlan& p) {
+         encode(p, 0).cross = {0, encode(p, 0).num_positions - 3, 2};
+       }},
+      {"encode cross last_begin",
+       [&](StepPlan& p) {
+         encode(p, 0).cross = {0, 63, 2};
+       }},
+      {"encode group_tables",
+       [&](StepPlan& p) {
+         encode(p, 0).cross = {0, 12, 2};
+       }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross.begin = 7; }},
+      {"encode group_tables", [&](StepPlan& p) { encode(p, 0).cross.begin = 1; }},
       {"encode group_tables", [&](StepPlan& p) { encode(p, 0).group_tables.clear(); }},
       {"encode group_tables", [&](StepPlan& p) { encode(p, 0).group_tables.pop_back(); }},
       {"encode group_tables", [&](StepPlan& p) { encode(p, 1).writes = Consumers::kSplice; }},

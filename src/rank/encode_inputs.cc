@@ -79,10 +79,11 @@ void EncodeInputs::add(const PlannedEncode& encode, std::span<const float> bulk)
   for_each_spec(encode, [&](size_t spec, const BlockTable& table) {
     if (table.empty()) return;
     const int32_t block_size = limits_.tables[spec].tokens_per_block;
-    const int32_t first = limits_.tables[spec].owner == TableOwner::kGroup ? encode.cross_begin : 0;
-    for (int32_t i = first; i < first + encode.num_positions; ++i) {
-      const int64_t block = table[static_cast<size_t>(i / block_size)];
-      slots_[spec].push_back(block * block_size + i % block_size);
+    const CrossPlace place = limits_.tables[spec].owner == TableOwner::kGroup ? encode.cross : CrossPlace();
+    for (int32_t i = 0; i < encode.num_positions; ++i) {
+      const int32_t position = place.position(i, encode.num_positions);
+      const int64_t block = table[static_cast<size_t>(position / block_size)];
+      slots_[spec].push_back(block * block_size + position % block_size);
     }
     blocks_.insert(blocks_.end(), table.begin(), table.end());
   });

@@ -156,7 +156,7 @@ TEST(InputBatch, EncodesWriteTheTablesThatAreNotWrittenYet) {
   InputBatch batch(several);
   StepPlan plan;
   PlannedEncode& all = add_encode(3, Consumers::kCross | Consumers::kSplice, plan);
-  all.cross_begin = 1;
+  all.cross.begin = 1;
   all.group_tables.push() = {10, 11};
   all.group_tables.push() = {12};
   all.item_tables.push() = {13};
@@ -185,6 +185,19 @@ TEST(InputBatch, EncodesWriteTheTablesThatAreNotWrittenYet) {
   EXPECT_THAT(part.table_writes()[2].slot_mapping, ElementsAre(120, 121));
   EXPECT_THAT(part.blocks(), ElementsAre(30));
   EXPECT_TRUE(part.writes(TableOwner::kGroup) && !part.writes(TableOwner::kItem));
+}
+
+// The last positions of an item go behind those of all items of its group: here behind 5 others.
+TEST(InputBatch, LastPositionsAreWrittenBehindThoseOfAllItems) {
+  InputBatch::Limits several = limits();
+  several.tables = {{TableOwner::kSequence, 4}, {TableOwner::kGroup, 4}};
+  InputBatch batch(several);
+  StepPlan plan;
+  PlannedEncode& first = add_encode(3, Consumers::kCross, plan);
+  first.cross = {1, 5, 2};
+  first.group_tables.push() = {10, 12};
+  batch.build(plan, {});
+  EXPECT_THAT(batch.encodes()[0].table_writes()[1].slot_mapping, ElementsAre(41, 49, 50));
 }
 
 RowPlan& push(int32_t group_idx, int32_t row, StepPlan& plan) {

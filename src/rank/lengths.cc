@@ -28,6 +28,10 @@ StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> a
   return Lengths{has_window ? spec.max_encoder_positions : std::min(spec.max_encoder_positions, most), max_decoder_len};
 }
 
+int32_t longest_crossed_item(const ModelSpec& spec, int32_t max_encoder_len) {
+  return spec.max_item_rows == 0 ? max_encoder_len : std::min(max_encoder_len, spec.max_item_rows);
+}
+
 int32_t settle_encoder_tokens(const ModelSpec& spec, int32_t asked, const Lengths& lengths) {
   if (spec.max_item_rows == 0) return std::max(asked, lengths.max_encoder_len);
   if (!spec.splices_alone()) return std::max(asked, spec.max_item_rows);

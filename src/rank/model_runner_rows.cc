@@ -5,6 +5,7 @@
 #include "base/checked_math.h"
 #include "base/system_memory.h"
 #include "ops/rows.h"
+#include "rank/lengths.h"
 #include "rank/model_runner.h"
 
 namespace transept {
@@ -51,7 +52,7 @@ Status EncoderDecoderModelRunner::add_rows_spec() {
 StatusOr<int64_t> EncoderDecoderModelRunner::reserved_blocks(uint64_t block_bytes) const {
   if (info_.rows_spec < 0) return 0;
   const bool crosses = has(spec().consumers(), Consumers::kCross);
-  const int32_t longest = crosses ? info_.max_encoder_len : info_.max_decoder_len;
+  const int32_t longest = crosses ? longest_crossed_item(spec(), info_.max_encoder_len) : info_.max_decoder_len;
   const int64_t per_input =
       ceil_div(int64_t{longest}, int64_t{info_.tables[static_cast<size_t>(info_.rows_spec)].tokens_per_block});
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);

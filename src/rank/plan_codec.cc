@@ -165,7 +165,9 @@ void describe_encode(A& archive, Encode& encode) {
   archive.consumers("encode consumers", encode.consumers);
   archive.consumers("encode writes", encode.writes);
   describe_tables(archive, "encode group_tables", encode.group_tables);
-  archive.value("encode cross_begin", encode.cross_begin);
+  archive.value("encode cross begin", encode.cross.begin);
+  archive.value("encode cross last_begin", encode.cross.last_begin);
+  archive.value("encode cross num_last", encode.cross.num_last);
   describe_tables(archive, "encode item_tables", encode.item_tables);
 }
 

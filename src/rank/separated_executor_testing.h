@@ -70,7 +70,7 @@ class SeparatedExecutor final : public Executor {
     item = encode;
     item.writes = Consumers::kNone;
     item.group_tables.clear();
-    item.cross_begin = 0;
+    item.cross = {};
     item.item_tables.clear();
     RETURN_IF_ERROR(encoder_.submit(one));
     StepOutput output;

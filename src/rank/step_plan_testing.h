@@ -90,7 +90,7 @@ class RandomPlans final {
     encode.consumers = static_cast<Consumers>(bits() % 256);
     encode.writes = static_cast<Consumers>(bits() % 256);
     times(3, [&] { fill(encode.group_tables.push()); });
-    encode.cross_begin = any();
+    encode.cross = {any(), any(), any()};
     times(3, [&] { fill(encode.item_tables.push()); });
   }
   void fill(SequenceGroupMetadata& group) {

@@ -127,6 +127,11 @@ void build_row_edits(const SamplingParams& params, const RowHistory& history, Ro
     edits.repetition_penalty = params.repetition_penalty;
   }
   ban_tokens(params, history, forces_bos, edits);
+  if (history.vocab_size > 0) {
+    const auto has_no_output = [&](int32_t id) { return id >= history.vocab_size; };
+    std::erase_if(edits.seen, has_no_output);
+    std::erase_if(edits.banned, has_no_output);
+  }
   if (forces_bos && num_generated == 0) edits.forced_token = *params.forced_bos_token_id;
   if (!params.forced_eos_token_ids.empty() && num_generated + 1 == params.max_tokens) {
     edits.forced_token = params.forced_eos_token_ids.front();

@@ -15,6 +15,8 @@ struct RowHistory {
   std::span<const int32_t> encoder_prompt;  // media: empty
   std::span<const int32_t> prompt;          // of the decoder
   std::span<const int32_t> generated;
+  // Ids that prompts have and outputs have not are from here on: nothing can be edited for them. 0: there are none.
+  int32_t vocab_size = 0;
 };
 
 // Fills `edits` for the token after `history`; clears it first, and reuses the memory of its vectors.

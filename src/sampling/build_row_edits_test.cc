@@ -42,6 +42,24 @@ TEST(RowEdits, PlainGreedyEditsNothing) {
   EXPECT_TRUE(edits_of(params, {{}, {2, 0}, {5}}).empty());
 }
 
+// Penalties and n-grams of a prompt whose ids go past the output layer's leave those out.
+TEST(RowEdits, IdsWithoutAnOutputAreNotEdited) {
+  SamplingParams params;
+  params.max_tokens = 8;
+  params.repetition_penalty = 1.5f;
+  params.no_repeat_ngram_size = 2;
+  const History history{{}, {4, 40, 4, 39, 4}, {}};
+  RowHistory view = history.view();
+  RowEdits edits;
+  build_row_edits(params, view, edits);
+  EXPECT_THAT(edits.seen, ElementsAre(4, 39, 40));
+  EXPECT_THAT(edits.banned, UnorderedElementsAre(39, 40));
+  view.vocab_size = 40;
+  build_row_edits(params, view, edits);
+  EXPECT_THAT(edits.seen, ElementsAre(4, 39));
+  EXPECT_THAT(edits.banned, ElementsAre(39));
+}
+
 TEST(RowEdits, MinTokensForbidsEndTokensAndStopIdsUntilThere) {
   SamplingParams params;
   params.max_tokens = 8;

@@ -204,7 +204,8 @@ void FakeModel::encode(const PlannedEncode& encode, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     const uint64_t row = encoded(encode.token_ids, i);
     if (has(encode.writes, Consumers::kCross)) {
-      write(TableOwner::kGroup, all_of(encode.group_tables), static_cast<size_t>(encode.cross_begin) + i, row);
+      write(TableOwner::kGroup, all_of(encode.group_tables),
+            static_cast<size_t>(encode.cross.position(static_cast<int32_t>(i), encode.num_positions)), row);
     }
     if (has(encode.writes, Consumers::kSplice)) write(TableOwner::kItem, all_of(encode.item_tables), i, row);
   }

@@ -414,7 +414,7 @@ void Scheduler::fill_encode(const SequenceGroup& group, size_t index, Consumers 
   encode.writes = writes;
   if (has(writes, Consumers::kCross)) {
     fill_unwritten_tables(group.group_id(), group_tables(group), encode.group_tables);
-    encode.cross_begin = num_cross_positions(std::span(group.items()).first(index));
+    encode.cross = cross_place(group.items(), index);
   }
   if (has(writes, Consumers::kSplice)) {
     fill_unwritten_tables(group.group_id(), item_tables(group, index), encode.item_tables);

@@ -85,7 +85,7 @@ struct PlannedEncode {
   Consumers writes = Consumers::kNone;  // of the consumers those whose table is not written yet
   // Of the group; no tables unless `writes` has kCross. An empty one is written already, as another group's.
   Recycled<BlockTable> group_tables;
-  int32_t cross_begin = 0;           // position of row 0 in each of group_tables
+  CrossPlace cross;                  // of the rows in each of group_tables
   Recycled<BlockTable> item_tables;  // of the item, likewise; no tables unless `writes` has kSplice
 
   void clear() {
@@ -94,7 +94,7 @@ struct PlannedEncode {
     features.clear();
     row_blocks.clear();
     group_tables.clear();
-    cross_begin = 0;
+    cross = {};
     item_tables.clear();
   }
   bool operator==(const PlannedEncode&) const = default;

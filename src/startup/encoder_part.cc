@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "base/system_memory.h"
 #include "rank/encoder_model_runner.h"
+#include "rank/lengths.h"
 #include "startup/engine_ranges.h"
 
 namespace transept {
@@ -17,8 +18,9 @@ namespace {
 StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& info) {
   const Consumers consumers = info.spec.consumers();
   ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(config));
-  const uint64_t longest = static_cast<uint64_t>(info.max_encoder_len) *
-                           static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(dtype);
+  const int32_t positions = longest_crossed_item(info.spec, info.max_encoder_len);
+  const uint64_t longest =
+      static_cast<uint64_t>(positions) * static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(dtype);
   if (!config.ec_buffer_memory.has_value()) {
     constexpr uint64_t kShareOfMachine = 10;
     const uint64_t wanted = longest * static_cast<uint64_t>(info.max_num_seqs);
@@ -26,7 +28,7 @@ StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& 
   }
   if (*config.ec_buffer_memory >= longest) return *config.ec_buffer_memory;
   return invalid_argument("--ec-buffer-memory: ", format_bytes(*config.ec_buffer_memory),
-                          " is less than one longest input of ", info.max_encoder_len, " positions: give at least ",
+                          " is less than one longest input of ", positions, " positions: give at least ",
                           format_bytes(longest));
 }
 

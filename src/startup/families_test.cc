@@ -48,14 +48,14 @@ TEST(Families, AreFoundByTheSameNames) {
   EXPECT_FALSE(family_of(unknown).has_value());
 }
 
-// A folder without a tokenizer.json has a tokenizer by its model's type. Moonshine, BLIP and Qwen2-VL are published
-// with one; a composite model's is its decoder's, which tokenizer_config.json names (as Pix2Struct's does).
+// A folder without a tokenizer.json has a tokenizer by its model's type. Moonshine, BLIP, Qwen2-VL and Mllama are
+// published with one; a composite model's is its decoder's, which tokenizer_config.json names (as Pix2Struct's does).
 TEST(Families, HaveATokenizerByTheirType) {
   for (const FamilyTraits& model : family_traits()) {
     TokenizerHints hints;
     hints.model_type = std::string(model.model_type);
-    constexpr std::string_view kApart[] = {"moonshine", "vision-encoder-decoder", "blip", "pix2struct", "qwen2_vl",
-                                           "qwen2_5_vl"};
+    constexpr std::string_view kApart[] = {
+        "moonshine", "vision-encoder-decoder", "blip", "pix2struct", "qwen2_vl", "qwen2_5_vl", "mllama"};
     const bool is_apart = std::ranges::find(kApart, model.model_type) != std::end(kApart);
     EXPECT_EQ(find_tokenizer_kind({}, hints) == TokenizerKind::kUnknown, is_apart) << model.model_type;
   }

@@ -1,0 +1,54 @@
+// What the files of a Mllama folder say of pictures: preprocessor_config.json, how they become tiles; config.json,
+// which tiles the tower takes. Pure functions: thread-safe. Source: transformers, models/mllama/modeling_mllama.py,
+// image_processing_pil_mllama.py.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "core/model_config.h"
+#include "multimodal/image_rows.h"
+#include "multimodal/image_sizes.h"
+
+namespace transept {
+
+struct MllamaPictures {
+  // Pictures of a request: each has 6,404 positions in published files, and the lists of a step grow with all of them.
+  static constexpr int32_t kMaxPictures = 8;
+  static constexpr int64_t kRowMultiple = 8;  // rows of a tile are padded to multiples of it
+
+  int64_t image = 448, patch = 14;           // sides of a tile and of a patch, in pixels
+  int64_t max_tiles = 4;                     // the tower has as many, whatever the picture
+  int64_t num_ratios = 8;                    // rows of its tables are ids of arrangements, from 1 on; 0 is no picture
+  std::vector<ImageSize> arrangements = {};  // of tiles: id - 1
+
+  int64_t num_patches() const { return (image / patch) * (image / patch); }
+  int64_t rows_a_tile() const { return num_patches() + 1; }
+  // A tile always has rows of padding, as transformers' mask assumes: a square and one is no multiple of 4.
+  int64_t padded_rows_a_tile() const { return (rows_a_tile() + kRowMultiple - 1) / kRowMultiple * kRowMultiple; }
+  int64_t num_positions() const { return max_tiles * rows_a_tile(); }
+  int64_t num_rows() const { return max_tiles * padded_rows_a_tile(); }
+  // Tiles of an arrangement; 0: there is none with this id.
+  int64_t num_tiles(int64_t id) const {
+    if (id < 1 || id > std::ssize(arrangements)) return 0;
+    const ImageSize& tiles = arrangements[static_cast<size_t>(id - 1)];
+    return tiles.height * tiles.width;
+  }
+};
+
+// Reads vision_config, and preprocessor_config.json if it is there. Errors, naming file and field: kInvalidArgument: a
+// value of the wrong type or range, tiles that the two files do not agree on; kUnimplemented: other channels than
+// three.
+StatusOr<MllamaPictures> read_mllama_pictures(const ModelConfig& config);
+
+// The id that marks a picture in a prompt: below the vocabulary, or one of the 8 behind it that only prompts have.
+// Errors, naming file and field: another id.
+StatusOr<int32_t> read_mllama_image_token(const ModelConfig& config);
+inline constexpr int32_t kMllamaPromptTokens = 8;
+
+// All tiles of the tower, of which those that are not in use stand last. Errors: those of read_mllama_pictures.
+StatusOr<std::unique_ptr<ImageRows>> make_mllama_image_rows(const ModelConfig& config);
+
+}  // namespace transept
