@@ -108,41 +108,41 @@ TEST_F(FolderTest, TokenizerJsonComesFirst) {
   write("tokenizer.json", tokenizer_json(read_fixtures("tokenizers.jsonl"), "gpt2").dump());
   write("vocab.json", "damaged");
   write("merges.txt", "damaged");
-  EXPECT_TRUE(load_tokenizer(dir_, {}).ok());
+  EXPECT_TRUE(load_tokenizer(dir_.string(), {}).ok());
 }
 
 TEST_F(FolderTest, ThenVocabAndMergesThenCharacterTables) {
   write("vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "b": 5, "ab": 6, "<mask>": 7})");
-  EXPECT_EQ(load_tokenizer(dir_, {.model_type = "bart"}).status().code(), absl::StatusCode::kNotFound);
-  const auto characters = load_tokenizer(dir_, {.grapheme_chars = "____ab", .phoneme_chars = "____xy"});
+  EXPECT_EQ(load_tokenizer(dir_.string(), {.model_type = "bart"}).status().code(), absl::StatusCode::kNotFound);
+  const auto characters = load_tokenizer(dir_.string(), {.grapheme_chars = "____ab", .phoneme_chars = "____xy"});
   ASSERT_TRUE(characters.ok()) << characters.status();
   EXPECT_EQ((*characters)->vocab_size(), 6);
   write("merges.txt", "#version: 0.2\na b\n");
   const auto merges =
-      load_tokenizer(dir_, {.model_type = "bart", .grapheme_chars = "____ab", .phoneme_chars = "____xy"});
+      load_tokenizer(dir_.string(), {.model_type = "bart", .grapheme_chars = "____ab", .phoneme_chars = "____xy"});
   ASSERT_TRUE(merges.ok()) << merges.status();
   EXPECT_EQ(*(*merges)->encode("ab", {}), (std::vector<int32_t>{0, 6, 2}));
   EXPECT_TRUE((*merges)->is_special(7));
 }
 
 TEST_F(FolderTest, OtherKindsAreRefusedByName) {
-  const Status nothing = load_tokenizer(dir_, {}).status();
+  const Status nothing = load_tokenizer(dir_.string(), {}).status();
   EXPECT_EQ(nothing.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(error_message(nothing),
             "no tokenizer: neither tokenizer.json, nor vocab.json with merges.txt, nor a SentencePiece model "
             "(spiece.model, sentencepiece.bpe.model, tokenizer.model, or source.spm, target.spm and vocab.json)");
   write("tokenizer_config.json", R"({"tokenizer_class": "CpmTokenizer"})");
-  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()),
+  EXPECT_EQ(error_message(load_tokenizer(dir_.string(), {}).status()),
             "tokenizer_config.json: tokenizer_class: CpmTokenizer is not supported yet");
   write("tokenizer_config.json", "{}");
   write("vocab.txt", "");
-  EXPECT_EQ(error_message(load_tokenizer(dir_, {}).status()), "a tokenizer of vocab.txt is not supported yet");
+  EXPECT_EQ(error_message(load_tokenizer(dir_.string(), {}).status()), "a tokenizer of vocab.txt is not supported yet");
   write("vocab.json", "{}");
   write("merges.txt", "");
-  EXPECT_EQ(error_message(load_tokenizer(dir_, {.model_type = "xlm"}).status()),
+  EXPECT_EQ(error_message(load_tokenizer(dir_.string(), {.model_type = "xlm"}).status()),
             "vocab.json and merges.txt: a tokenizer for the model type \"xlm\" is not supported yet");
   write("tokenizer_config.json", R"({"tokenizer_class": "CLIPTokenizer"})");
-  EXPECT_EQ(error_message(load_tokenizer(dir_, {.model_type = "bart"}).status()),
+  EXPECT_EQ(error_message(load_tokenizer(dir_.string(), {.model_type = "bart"}).status()),
             "tokenizer_config.json: tokenizer_class: CLIPTokenizer is not supported with vocab.json and merges.txt "
             "(supported: BartTokenizer, BlenderbotTokenizer, WhisperTokenizer, GPT2Tokenizer, "
             "BlenderbotSmallTokenizer)");
