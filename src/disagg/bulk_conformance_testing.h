@@ -62,6 +62,7 @@ class TakenRows final {
   int num_frames_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// Of sendings, whose transport may end them while it is destroyed: outlives it.
 struct SendCount {
   std::atomic<int> num_progress{0}, num_done{0}, num_failed{0};
 
@@ -83,12 +84,12 @@ TYPED_TEST_SUITE_P(BulkConformance);
 
 TYPED_TEST_P(BulkConformance, CarriesOutputsInOrder) {
   TakenRows taken;
+  SendCount count;
   const auto receiver = this->world_.transport("d0");
   receiver->receive(taken.taker());
   const auto sender = this->world_.transport("e0");
   ASSERT_FALSE(receiver->address().empty());
   ASSERT_LE(receiver->address().size(), kMaxEcAddressBytes);
-  SendCount count;
   const std::vector<EcRows> rows = {rows_of(1, 1), rows_of(kBulkChunkBytes, 2), rows_of((size_t{20} << 20) + 3, 3)};
   for (size_t i = 0; i < rows.size(); ++i) {
     sender->send(receiver->address(), count.sending(str_cat("r", i), rows[i]));
@@ -185,10 +186,10 @@ TYPED_TEST_P(BulkConformance, EndsWhileAPeerIsMissing) {
 
 TYPED_TEST_P(BulkConformance, LetsGoOfRows) {
   TakenRows taken;
+  SendCount count;
   const auto receiver = this->world_.transport("d0");
   receiver->receive(taken.taker());
   const auto sender = this->world_.transport("e0");
-  SendCount count;
   EcRows rows = rows_of(4 * kBulkChunkBytes, 1);
   const std::weak_ptr<const std::vector<std::byte>> watched = rows;
   sender->send(receiver->address(), count.sending("r0", std::move(rows)));
@@ -198,10 +199,10 @@ TYPED_TEST_P(BulkConformance, LetsGoOfRows) {
 
 TYPED_TEST_P(BulkConformance, ServesManyThreads) {
   TakenRows taken;
+  SendCount count;
   const auto receiver = this->world_.transport("d0");
   receiver->receive(taken.taker());
   const auto sender = this->world_.transport("e0");
-  SendCount count;
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int t = 0; t < 4; ++t) {

@@ -73,7 +73,7 @@ TEST_P(DeviceSeam, BlocksMoveThroughTheDevicesMemory) {
   EXPECT_GE(static_cast<uint64_t>(checking.counts().bytes_out), stats.bytes_swapped_out);
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, DeviceSeam, ::testing::ValuesIn(testing::folders()),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, DeviceSeam, ::testing::ValuesIn(testing::in_turn(testing::folders(), 1)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 // What the tests above rely on.

@@ -166,7 +166,8 @@ TEST_P(RemoteInputsOfFamilies, RefusalsNameWhatTheyRefuse) {
               HasSubstr("the host's memory alone"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, RemoteInputsOfFamilies, ::testing::ValuesIn(testing::folders()),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, RemoteInputsOfFamilies,
+                         ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(SeparatedEncoders, OfTwoKindsAreOnePart) {
   EXPECT_EQ(decoder.num_encoder_layers, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEncoder, ::testing::ValuesIn(testing::folders()),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEncoder, ::testing::ValuesIn(testing::in_turn(testing::folders(), 1)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

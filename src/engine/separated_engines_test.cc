@@ -206,7 +206,7 @@ TEST_P(SeparatedEngines, OverBFloat16AnswerAsOneProcessThatRounds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEngines, ::testing::ValuesIn(testing::folders()),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEngines, ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

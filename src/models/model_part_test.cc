@@ -325,7 +325,8 @@ std::vector<std::string> folders() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ModelParts,
-                         ::testing::Combine(::testing::ValuesIn(folders()), ::testing::Values("reference", "cpu")),
+                         ::testing::Combine(::testing::ValuesIn(testing::in_turn(folders(), 0)),
+                                            ::testing::Values("reference", "cpu")),
                          [](const auto& test) {
                            return testing::test_name(std::get<0>(test.param) + "_" + std::get<1>(test.param));
                          });
