@@ -12,7 +12,7 @@ constexpr std::array<std::byte, 4> kMagic = {std::byte{'T'}, std::byte{'P'}, std
 
 // The least bytes of an element of each list of structs.
 constexpr size_t kLeastRow = 20, kLeastGroup = 8, kLeastSequence = 8, kLeastPair = 2, kLeastCapture = 4;
-constexpr size_t kLeastEncode = 15, kLeastSplice = 4, kLeastRange = 4;
+constexpr size_t kLeastEncode = 17, kLeastSplice = 4, kLeastRange = 4;
 
 // One description of all fields serves both ways: an archive writes values, or replaces them.
 class Saver final {
