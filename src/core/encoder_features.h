@@ -32,7 +32,7 @@ struct EncoderFeatures {
   int32_t num_positions = 0;    // rows that the encoder makes of them, or its tower where ids stand beside them
   int32_t num_rows = 0;         // rows of the encoder's widest layer; 0: num_positions
   // Of num_positions, the last so many stand behind those of all items in a cross table: padding, which few rows of the
-  // decoder see (Mllama's tiles that are not in use; decision 45).
+  // decoder see (Mllama's tiles that are not in use; decision 47).
   int32_t num_last_positions = 0;
   double audio_seconds = 0;  // length of the input, without padding
   ImageSizes image;          // of a picture that this process has read
