@@ -96,7 +96,7 @@ Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, co
 
 Status PromptProcessor::fill_decoder_side(const EncoderDecoderPrompt& prompt, const Options& options,
                                           EncoderDecoderInputs& inputs) const {
-  const auto tokenize_text = [&, &param = param](const std::string& text, bool add_special_tokens) {
+  const auto tokenize_text = [&](const std::string& text, bool add_special_tokens) {
     return tokenize(text, prompt.decoder_param, add_special_tokens, TokenizerSide::kDecoder, options);
   };
   RETURN_IF_ERROR(rules_->fill_decoder(prompt, options, tokenize_text, inputs));
