@@ -78,13 +78,20 @@ class ModelFilesTest(unittest.TestCase):
             self.assertIn(f"{folder}/config.json: is a web page (HTML) and not the file itself", run(verb, folder, "1")[2])
 
     def test_a_model_that_is_a_file_is_named(self):
+        path = self.scratch / "llama.gguf"
+        architecture = b"general.architecture"
+        path.write_bytes(b"GGUF" + struct.pack("<I3Q", 3, 0, 1, len(architecture)) + architecture + struct.pack("<IQ", 8, 5) + b"llama")
+        code, _, err = run("transcribe", path, "x.wav")
+        self.assertEqual(code, 2)
+        self.assertIn(f'model {path}: is a GGUF file (llama.cpp) of architecture "llama"; take the folder of the original model', err)
+        self.assertIn("give the folder that holds it", run("generate", MODEL / "model.safetensors", "x")[2])
+
+    def test_a_file_of_whisper_cpp_that_is_cut_is_named(self):
         path = self.scratch / "ggml-small.bin"
         path.write_bytes(struct.pack("<12i", 0x67676d6c, 51865, 1500, 768, 12, 12, 448, 768, 12, 12, 80, 1))
         code, _, err = run("transcribe", path, "x.wav")
         self.assertEqual(code, 2)
-        self.assertIn(f"model {path}: is a model of whisper.cpp (ggml); take the folder of the original model in Hugging Face layout, "
-                      "openai/whisper-small", err)
-        self.assertIn("give the folder that holds it", run("generate", MODEL / "model.safetensors", "x")[2])
+        self.assertIn(f"{path}: ends within the number of mel filters, at byte 48", err)
 
     def test_a_name_that_is_not_found_lists_the_bundled_ones(self):
         code, _, err = run("generate", "g2q", "x")
