@@ -202,7 +202,9 @@ Json generation_json(const WhisperSizes& sizes, const WhisperIds& ids, Json supp
   return config;
 }
 
-Json preprocessor_json(const WhisperSizes& sizes) {
+}  // namespace
+
+Json whisper_preprocessor(const WhisperSizes& sizes) {
   constexpr int32_t kHop = 160, kRate = 16000;
   const int64_t samples = int64_t{2} * kHop * sizes.audio_positions;
   Json config = Json::object();
@@ -217,8 +219,6 @@ Json preprocessor_json(const WhisperSizes& sizes) {
   config.set("nb_max_frames", samples / kHop);
   return config;
 }
-
-}  // namespace
 
 StatusOr<WhisperIds> whisper_ids(int32_t vocab) {
   constexpr int32_t kEnglish = 51864, kFirst = 51865,
@@ -255,7 +255,7 @@ StatusOr<ModelFolder::Texts> whisper_texts(const WhisperSizes& sizes, std::span<
   ASSIGN_OR_RETURN(Json suppressed, suppressed_tokens(ids, ModelFolder("", "", texts)));
   texts["config.json"] = config_json(sizes, ids).dump();
   texts["generation_config.json"] = generation_json(sizes, ids, std::move(suppressed)).dump();
-  texts["preprocessor_config.json"] = preprocessor_json(sizes).dump();
+  texts["preprocessor_config.json"] = whisper_preprocessor(sizes).dump();
   return texts;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/model_folder.h"
 #include "base/status.h"
 
@@ -37,5 +38,8 @@ StatusOr<WhisperIds> whisper_ids(int32_t vocab);
 // their side, as in every Whisper. Errors: sizes of the two sides that differ; those of whisper_ids(); positions of the
 // audio that are no whole seconds; fewer tokens than the base vocabulary has.
 StatusOr<ModelFolder::Texts> whisper_texts(const WhisperSizes& sizes, std::span<const std::string_view> tokens);
+
+// preprocessor_config.json alone. REQUIRES: positions of the audio that are whole seconds of 50.
+Json whisper_preprocessor(const WhisperSizes& sizes);
 
 }  // namespace transept
