@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "core/config_file.h"
+#include "foreign/ct2_file.h"
+#include "foreign/ct2_model.h"
 #include "foreign/ggml_file.h"
 #include "foreign/ggml_whisper.h"
 #include "foreign/gguf_file.h"
@@ -27,7 +30,19 @@ Opener opener_of(const fs::path& path) {
   if (!(*file)->read(0, head).ok()) return nullptr;
   if (begins_as_ggml_file(head)) return open_ggml_whisper;
   if (gguf_architecture(head) == "t5") return open_gguf_t5;
+  if (is_ct2_spec(ct2_spec(head).value_or(""))) return open_ct2_model;
   return nullptr;
+}
+
+// CTranslate2 has a config.json of its own beside its model, which names no architecture.
+std::optional<std::string> ct2_file(const fs::path& dir) {
+  const fs::path file = dir / "model.bin";
+  std::error_code error;
+  if (!fs::is_regular_file(file, error) || opener_of(file) != open_ct2_model) return std::nullopt;
+  const StatusOr<Json> config = read_json_object((dir / "config.json").string());
+  const bool is_transformers = config.ok() && (config->find("model_type") != nullptr ||  //
+                                               config->find("architectures") != nullptr);
+  return is_transformers ? std::nullopt : std::optional(file.string());
 }
 
 }  // namespace
@@ -35,7 +50,9 @@ Opener opener_of(const fs::path& path) {
 std::optional<std::string> foreign_file(const std::string& model) {
   std::error_code error;
   if (fs::is_regular_file(model, error)) return opener_of(model) != nullptr ? std::optional(model) : std::nullopt;
-  if (!fs::is_directory(model, error) || fs::exists(fs::path(model) / "config.json", error)) return std::nullopt;
+  if (!fs::is_directory(model, error)) return std::nullopt;
+  if (std::optional<std::string> found = ct2_file(model)) return found;
+  if (fs::exists(fs::path(model) / "config.json", error)) return std::nullopt;
   std::optional<std::string> found;
   for (fs::directory_iterator at(model, error), end; !error && at != end; at.increment(error)) {
     if (at->path().extension() != ".bin" && at->path().extension() != ".gguf") continue;
@@ -50,10 +67,13 @@ StatusOr<ModelFiles> ModelFiles::open(const std::string& model) {
   const std::optional<std::string> foreign = foreign_file(model);
   if (!foreign.has_value()) {
     files.folder_ = ModelFolder(model);
+    files.disk_ = model;
     return files;
   }
   ASSIGN_OR_RETURN(ForeignModel opened, opener_of(*foreign)(*foreign));
   files.folder_ = std::move(opened.folder);
+  std::error_code error;
+  files.disk_ = opened.disk.empty() && fs::is_directory(model, error) ? model : std::move(opened.disk);
   files.tensors_ = std::move(opened.tensors);
   return files;
 }

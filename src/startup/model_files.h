@@ -18,6 +18,8 @@ class ModelFiles final {
   static StatusOr<ModelFiles> open(const std::string& model);
 
   const ModelFolder& folder() const { return folder_; }
+  // The folder whose files are the model's, too; "": there is none.
+  const std::string& disk() const { return disk_; }
   bool is_foreign() const { return tensors_.has_value(); }
   // FoundTensors::quantization; "": of a folder of transformers, too.
   std::string quantization() const { return tensors_.has_value() ? tensors_->quantization : ""; }
@@ -27,11 +29,13 @@ class ModelFiles final {
 
  private:
   ModelFolder folder_;
+  std::string disk_;
   std::optional<FoundTensors> tensors_;  // unset: a folder of transformers
 };
 
-// The file of another program that `model` is: itself, or the only file of weights of a folder without config.json.
-// nullopt: `model` is none, or of a program whose files are not read.
+// The file of another program that `model` is: itself; the model.bin of a folder of CTranslate2, whose config.json
+// names no architecture; the only file of weights of a folder without config.json. nullopt: `model` is none, or of a
+// program whose files are not read.
 std::optional<std::string> foreign_file(const std::string& model);
 
 }  // namespace transept

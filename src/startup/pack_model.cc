@@ -126,6 +126,7 @@ fs::path folder_path(const std::string& name) {
 
 StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
   ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
+  const std::string disk = files.disk();
   ASSIGN_OR_RETURN(const ModelConfig model_config, load_family_config(files.folder()));
   RETURN_IF_ERROR(check_features(config, model_config));
   ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model_config, std::move(files)));
@@ -135,9 +136,8 @@ StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string
   }
   ASSIGN_OR_RETURN(NewFolder folder, NewFolder::create(folder_path(out)));
   PackedModel result;
-  std::error_code error;
-  if (fs::is_directory(config.model, error)) {
-    ASSIGN_OR_RETURN(result.num_copied, copy_files(config.model, folder.path(), goes_on));
+  if (!disk.empty()) {
+    ASSIGN_OR_RETURN(result.num_copied, copy_files(disk, folder.path(), goes_on));
   }
   ASSIGN_OR_RETURN(const size_t num_texts, write_texts(model_config.folder, folder.path()));
   result.num_copied += num_texts;

@@ -24,8 +24,9 @@ const std::string kPointer = "version https://git-lfs.github.com/spec/v1\noid sh
 const std::string kConfig =
     R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": 8})";
 
+// Of a decoder alone: none that is read (foreign/ct2_model.h).
 std::string ctranslate2() {
-  return number_bytes(uint32_t{6}) + number_bytes(uint16_t{16}) + std::string("TransformerSpec\0", 16);
+  return number_bytes(uint32_t{6}) + number_bytes(uint16_t{23}) + std::string("TransformerDecoderSpec\0", 23);
 }
 
 // The error of starting with the folder; packing says the same.
@@ -43,7 +44,7 @@ TEST(RecogniseModel, NamesFoldersOfOtherPrograms) {
   const TestFolder dir;
   EXPECT_THAT(why(dir), HasSubstr("config.json"));
   dir.write("model.bin", ctranslate2());
-  EXPECT_EQ(why(dir), dir.path() + "/model.bin: is a model of CTranslate2 (TransformerSpec); take the folder of the " +
+  EXPECT_EQ(why(dir), dir.path() + "/model.bin: is a model of CTranslate2 (TransformerDecoderSpec); take the folder of the " +
                           "original model in Hugging Face layout");
   dir.write("config.json", kConfig);
   EXPECT_THAT(why(dir), HasSubstr("is a model of CTranslate2"));
