@@ -72,7 +72,8 @@ class Opener final {
     for (const bool is_decoder : {false, true}) {
       const std::string side = is_decoder ? "decoder" : "encoder", ours = "model." + side;
       const Ct2Sizes& sizes = is_decoder ? decoder_ : encoder_;
-      const double queries_scale = 1 / std::sqrt(static_cast<double>(sizes.width / sizes.heads));
+      const int64_t head_dim = sizes.width / sizes.heads;
+      const double queries_scale = 1 / std::sqrt(static_cast<double>(head_dim));
       for (int64_t i = 0; i < sizes.layers; ++i) {
         RETURN_IF_ERROR(tensors.layer(str_cat(side, "/layer_", i),
                                       Ct2LayerNames::bart(str_cat(ours, ".layers.", i), is_decoder), queries_scale,

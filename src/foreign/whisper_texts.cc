@@ -23,6 +23,7 @@ constexpr int32_t kSpecialsBesideLanguages = 8;
 std::vector<std::pair<int32_t, std::string>> special_tokens(const WhisperIds& ids) {
   std::vector<std::string> names = {"<|endoftext|>", "<|startoftranscript|>"};
   const std::vector<std::string_view> codes = speech_language_codes();
+  names.reserve(names.size() + codes.size() + kSpecialsBesideLanguages);
   for (int32_t i = 0; i < ids.num_languages; ++i) names.push_back(str_cat("<|", codes[static_cast<size_t>(i)], "|>"));
   for (const char* name :
        {"<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"}) {

@@ -10,7 +10,7 @@ Status find_functions(FreetypeLibrary& functions) {
 }
 
 Status load(FreetypeLibrary& functions) {
-  const Status found = find_functions(functions);
+  Status found = find_functions(functions);
   if (found.ok()) return found;
   return not_found("text cannot be drawn: ", error_message(found), "; install it (Debian: libfreetype6)");
 }

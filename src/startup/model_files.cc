@@ -73,7 +73,8 @@ StatusOr<ModelFiles> ModelFiles::open(const std::string& model) {
   ASSIGN_OR_RETURN(ForeignModel opened, opener_of(*foreign)(*foreign));
   files.folder_ = std::move(opened.folder);
   std::error_code error;
-  files.disk_ = opened.disk.empty() && fs::is_directory(model, error) ? model : std::move(opened.disk);
+  files.disk_ = std::move(opened.disk);
+  if (files.disk_.empty() && fs::is_directory(model, error)) files.disk_ = model;
   files.tensors_ = std::move(opened.tensors);
   return files;
 }

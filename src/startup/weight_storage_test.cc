@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr StoredWeights kFloats = {kFloat32Format};
+const StoredWeights kFloats = {kFloat32Format};
 
 EngineConfig flags(std::string quantization, std::string dtype = "auto", std::string kv = "auto") {
   EngineConfig config;
