@@ -23,13 +23,11 @@ constexpr int32_t kSpecialsBesideLanguages = 8;
 std::vector<std::pair<int32_t, std::string>> special_tokens(const WhisperIds& ids) {
   std::vector<std::string> names = {"<|endoftext|>", "<|startoftranscript|>"};
   const std::vector<std::string_view> codes = speech_language_codes();
-  names.reserve(names.size() + codes.size() + kSpecialsBesideLanguages);
   for (int32_t i = 0; i < ids.num_languages; ++i) names.push_back(str_cat("<|", codes[static_cast<size_t>(i)], "|>"));
-  for (const char* name :
-       {"<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"}) {
-    names.emplace_back(name);
-  }
+  names.insert(names.end(), {"<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>",
+                             "<|notimestamps|>"});
   std::vector<std::pair<int32_t, std::string>> tokens;
+  tokens.reserve(names.size());
   for (std::string& name : names) {
     tokens.emplace_back(ids.end_of_text + static_cast<int32_t>(tokens.size()), std::move(name));
   }

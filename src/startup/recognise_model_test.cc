@@ -44,7 +44,8 @@ TEST(RecogniseModel, NamesFoldersOfOtherPrograms) {
   const TestFolder dir;
   EXPECT_THAT(why(dir), HasSubstr("config.json"));
   dir.write("model.bin", ctranslate2());
-  EXPECT_EQ(why(dir), dir.path() + "/model.bin: is a model of CTranslate2 (TransformerDecoderSpec); take the folder of the " +
+  EXPECT_EQ(why(dir), dir.path() +
+                          "/model.bin: is a model of CTranslate2 (TransformerDecoderSpec); take the folder of the " +
                           "original model in Hugging Face layout");
   dir.write("config.json", kConfig);
   EXPECT_THAT(why(dir), HasSubstr("is a model of CTranslate2"));
