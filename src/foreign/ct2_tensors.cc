@@ -200,6 +200,16 @@ Status Ct2Tensors::output_bias(std::string_view variable, const std::string& nam
   return ok_status();
 }
 
+Status Ct2Tensors::bart_layers(const std::string& side, const Ct2Sizes& sizes, bool keys_have_bias) {
+  const int64_t head_dim = sizes.width / sizes.heads;
+  const double queries_scale = 1 / std::sqrt(static_cast<double>(head_dim));
+  for (int64_t i = 0; i < sizes.layers; ++i) {
+    const Ct2LayerNames names = Ct2LayerNames::bart(str_cat("model.", side, ".layers.", i), side == "decoder");
+    RETURN_IF_ERROR(layer(str_cat(side, "/layer_", i), names, queries_scale, keys_have_bias));
+  }
+  return ok_status();
+}
+
 Status Ct2Tensors::layer(std::string_view scope, const Ct2LayerNames& names, double queries_scale,
                          bool keys_have_bias) {
   const auto part = [scope](std::string_view rest) { return str_cat(scope, "/", rest); };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "foreign/ct2_file.h"
+#include "foreign/ct2_sizes.h"
 #include "weights/found_tensors.h"
 
 namespace transept {
@@ -47,6 +48,8 @@ class Ct2Tensors final {
   Status output_bias(std::string_view variable, const std::string& name, bool is_longer);
   // The layer "encoder/layer_3". Errors also: scores that are scaled otherwise than by `queries_scale`.
   Status layer(std::string_view scope, const Ct2LayerNames& names, double queries_scale, bool keys_have_bias);
+  // All layers of the side "encoder" or "decoder" as BART's relatives, Whisper among them, call them.
+  Status bart_layers(const std::string& side, const Ct2Sizes& sizes, bool keys_have_bias);
 
   // Call for variables that have no place among the tensors and change nothing that the caller does not know.
   void ignore(std::string_view variable);

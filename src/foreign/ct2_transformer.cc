@@ -224,14 +224,7 @@ class Opener final {
 
   Status bart_side(Ct2Tensors& tensors, const BartForm& form, bool is_decoder) {
     const std::string side = is_decoder ? "decoder" : "encoder", ours = "model." + side;
-    const Ct2Sizes& sizes = is_decoder ? decoder_ : encoder_;
-    const int64_t head_dim = sizes.width / sizes.heads;
-    const double queries_scale = 1 / std::sqrt(static_cast<double>(head_dim));
-    for (int64_t i = 0; i < sizes.layers; ++i) {
-      RETURN_IF_ERROR(tensors.layer(str_cat(side, "/layer_", i),
-                                    Ct2LayerNames::bart(str_cat(ours, ".layers.", i), is_decoder), queries_scale,
-                                    true));
-    }
+    RETURN_IF_ERROR(tensors.bart_layers(side, is_decoder ? decoder_ : encoder_, true));
     if (form.is_pre_norm) RETURN_IF_ERROR(tensors.norm(side + "/layer_norm", ours + ".layer_norm"));
     if (form.has_embedding_norm) {
       RETURN_IF_ERROR(tensors.norm(side + "/layernorm_embedding", ours + ".layernorm_embedding"));

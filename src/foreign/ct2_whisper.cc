@@ -1,6 +1,5 @@
 #include "foreign/ct2_whisper.h"
 
-#include <cmath>
 #include <utility>
 
 #include "base/quoted.h"
@@ -71,14 +70,7 @@ class Opener final {
     if (!is_tied()) RETURN_IF_ERROR(tensors.table("decoder/projection", "proj_out.weight", false));
     for (const bool is_decoder : {false, true}) {
       const std::string side = is_decoder ? "decoder" : "encoder", ours = "model." + side;
-      const Ct2Sizes& sizes = is_decoder ? decoder_ : encoder_;
-      const int64_t head_dim = sizes.width / sizes.heads;
-      const double queries_scale = 1 / std::sqrt(static_cast<double>(head_dim));
-      for (int64_t i = 0; i < sizes.layers; ++i) {
-        RETURN_IF_ERROR(tensors.layer(str_cat(side, "/layer_", i),
-                                      Ct2LayerNames::bart(str_cat(ours, ".layers.", i), is_decoder), queries_scale,
-                                      false));
-      }
+      RETURN_IF_ERROR(tensors.bart_layers(side, is_decoder ? decoder_ : encoder_, false));
       RETURN_IF_ERROR(tensors.norm(side + "/layer_norm", ours + ".layer_norm"));
       RETURN_IF_ERROR(tensors.tensor(side + "/position_encodings/encodings", ours + ".embed_positions.weight"));
     }

@@ -22,7 +22,8 @@ class MatrixReader {
   // Whether the checkpoint has the matrix `name` in this format: told by WeightMap::has_tensor() of its parts.
   virtual bool has(const WeightMap& weights, std::string_view name) const = 0;
 
-  // The matrix `name` of n outputs of k inputs. Asks `weights` for its tensors, with `use`. Errors, by tensor: missing;
+  // The matrix `name` of n outputs of k inputs. Asks `weights` for its tensors, with `use` (a WeightMap
+  // gives kPacked: what is read of them is the matrix, see WeightMap::read_matrices). Errors, by tensor: missing;
   // another type or shape; values that the format does not allow. REQUIRES: has(weights, name).
   virtual StatusOr<std::unique_ptr<MatrixSource>> open(WeightMap& weights, std::string_view name, int64_t n, int64_t k,
                                                        WeightUse use) const = 0;
