@@ -53,6 +53,8 @@ struct Circumstances {
   uint64_t pool = kPool, swap_space = 0;
   std::optional<int32_t> max_model_len = {};
   PreemptionMode preemption = PreemptionMode::kAuto;
+  std::optional<Isa> isa = {};
+  int32_t block_size = 4, max_num_seqs = 8, max_num_batched_tokens = 32;
   bool slices = false;  // rows that come from elsewhere are taken one item a step, in slices
 };
 
@@ -66,14 +68,14 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
 
   ModelRunnerOptions options_of(const Circumstances& setup) const {
     ModelRunnerOptions options;
-    options.isa = detect_isa();
+    options.isa = setup.isa.value_or(detect_isa());
     options.num_threads = 2;
     options.attention_backend = setup.backend;
     options.weight_storage = setup.weights;
     options.kv_dtype = setup.kv;
-    options.block_size = 4;
-    options.max_num_seqs = 8;
-    options.max_num_batched_tokens = 32;
+    options.block_size = setup.block_size;
+    options.max_num_seqs = setup.max_num_seqs;
+    options.max_num_batched_tokens = setup.max_num_batched_tokens;
     options.max_num_encoder_tokens = 64;
     options.max_model_len = setup.max_model_len;
     options.kv_cache_memory = setup.pool;
