@@ -21,6 +21,15 @@ struct BlockCopy {
   bool operator==(const BlockCopy&) const = default;
 };
 
+// Slots [begin, end) of a block of a sequence's spec (an index of BlockSpaceManager::Options::specs).
+struct SlotRange {
+  int32_t spec = 0;
+  BlockId block = 0;
+  int32_t begin = 0;
+  int32_t end = 0;
+  bool operator==(const SlotRange&) const = default;
+};
+
 // The moves before a step computes. KvStorage::apply executes the lists in this order, so one plan may free a block and
 // allocate it to another table.
 struct BlockMoves {
@@ -29,6 +38,10 @@ struct BlockMoves {
   std::vector<BlockCopy> swap_in;     // host -> device
   std::vector<BlockId> freed_host;    // as freed_device, but only blocks that are still free
   std::vector<BlockCopy> copy;        // device -> device: copy-on-write
+  // Slots whose tokens were taken back (rejected drafts), in blocks that their sequence keeps: poisoned. Empty without
+  // track_freed_blocks. Only a device's attention backend knows where a slot's bytes lie, so KvStorage leaves this one
+  // to its owner.
+  std::vector<SlotRange> truncated;
 
   void clear() {
     swap_out.clear();
@@ -36,6 +49,7 @@ struct BlockMoves {
     swap_in.clear();
     freed_host.clear();
     copy.clear();
+    truncated.clear();
   }
   bool operator==(const BlockMoves&) const = default;
 };

@@ -212,6 +212,9 @@ void BlockSpaceManager::truncate(SeqId seq_id, int32_t num_tokens) {
   SequenceTable& table = existing(sequences_, seq_id, "sequence");
   CHECK(num_tokens >= 0 && num_tokens <= table.num_tokens, "truncate to ", num_tokens, " of ", table.num_tokens);
   const MemoryPool pool = existing(groups_, table.group_id, "group").pool;
+  if (options_.track_freed_blocks && num_tokens < table.num_tokens) {
+    truncated_.push_back({seq_id, num_tokens, table.num_tokens});
+  }
   table.num_tokens = num_tokens;
   for (size_t spec = 0; spec < sequence_specs().size(); ++spec) {
     BlockTable& blocks = table.blocks[spec];
@@ -376,6 +379,25 @@ void BlockSpaceManager::take_freed_blocks(BlockMoves& moves) {
                [this](BlockId block) { return host_.num_references(block) == 0; });
   freed_device_.clear();
   freed_host_.clear();
+  for (const Truncated& lost : truncated_) take_truncated(lost, moves.truncated);
+  truncated_.clear();
+}
+
+// Of the blocks that are the sequence's alone: in others these slots may be tokens of whoever shares them.
+void BlockSpaceManager::take_truncated(const Truncated& lost, std::vector<SlotRange>& slots) const {
+  const auto entry = sequences_.find(lost.seq_id);
+  if (entry == sequences_.end() || is_swapped(entry->second.group_id)) return;
+  for (size_t i = 0; i < sequence_specs().size(); ++i) {
+    const int32_t spec = sequence_specs()[i], size = tokens_per_block(spec);
+    const BlockTable& blocks = entry->second.blocks[i];
+    const auto num_slots = static_cast<int32_t>(std::min<int64_t>(std::ssize(blocks) * size, lost.end));
+    for (int32_t begin = lost.begin; begin < num_slots;) {
+      const int32_t first = begin % size, count = std::min(size - first, num_slots - begin);
+      const BlockId block = blocks[static_cast<size_t>(begin / size)];
+      if (device_.num_references(block) == 1) slots.push_back({spec, block, first, first + count});
+      begin += count;
+    }
+  }
 }
 
 // ---- Questions

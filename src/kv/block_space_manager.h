@@ -145,7 +145,8 @@ class BlockSpaceManager final {
   // Gives the child the parent's group and table; all blocks are shared. Allocates no block. REQUIRES: the child has no
   // table.
   void fork(SeqId parent, SeqId child);
-  // Keeps the first num_tokens slots. Only tests use it so far. REQUIRES: 0 <= num_tokens <= num_slots(seq_id).
+  // Keeps the first num_tokens slots: rejected drafts go. A block that other sequences share stays as it is. REQUIRES:
+  // 0 <= num_tokens <= num_slots(seq_id).
   void truncate(SeqId seq_id, int32_t num_tokens);
 
   // Swapping moves all tables of a group: the blocks of its sequences, then of its shared tables, in order, each
@@ -170,8 +171,9 @@ class BlockSpaceManager final {
   // Frees all tables, idle ones too. Pins stay.
   void reset();
 
-  // Appends the blocks freed since the last call to freed_device and freed_host, but not those reserved since. No-op
-  // without track_freed_blocks.
+  // Appends the blocks freed since the last call to freed_device and freed_host, but not those reserved since; and the
+  // slots that truncate() took from blocks which their sequence kept for itself to `truncated`. No-op without
+  // track_freed_blocks.
   void take_freed_blocks(BlockMoves& moves);
 
   // Views into the manager, valid until the table changes. Empty: there is no table.
@@ -298,6 +300,14 @@ class BlockSpaceManager final {
   int64_t next_shared_ = 0;
   uint64_t next_reservation_ = 1;
   int32_t num_reserved_blocks_ = 0;
+  // Slots [begin, end) that a sequence lost to truncate(), since the last take_freed_blocks().
+  struct Truncated {
+    SeqId seq_id;
+    int32_t begin = 0, end = 0;
+  };
+  void take_truncated(const Truncated& lost, std::vector<SlotRange>& slots) const;
+
+  std::vector<Truncated> truncated_;
   std::vector<BlockId> freed_device_;
   std::vector<BlockId> freed_host_;
   std::vector<BlockTable> spare_tables_;  // empty; kept to reuse their memory

@@ -122,6 +122,39 @@ TEST(BlockSpaceManager, AFullBlockIsSharedWithoutBeingWritten) {
   EXPECT_TRUE(manager.can_append_slots(std::span(both).last(1)));
 }
 
+TEST(BlockSpaceManager, ReportsSlotsThatWereTruncated) {
+  BlockSpaceManager::Options options = small_options();  // blocks of four
+  options.track_freed_blocks = true;
+  BlockSpaceManager manager(options);
+  BlockMoves moves;
+  manager.allocate({.group_id = GroupId(1), .seq_id = SeqId(1), .num_tokens = 11});
+  manager.truncate(SeqId(1), 5);
+  manager.take_freed_blocks(moves);
+  EXPECT_EQ(moves.truncated, (std::vector<SlotRange>{{.spec = 0, .block = 1, .begin = 1, .end = 4}}));
+  EXPECT_EQ(moves.freed_device, (std::vector<BlockId>{2}));
+
+  // A block that another sequence shares stays whole, until it is a sequence's own.
+  moves.clear();
+  manager.append_slots(SeqId(1), 2, moves.copy);
+  manager.fork(SeqId(1), SeqId(2));
+  manager.truncate(SeqId(2), 6);
+  manager.take_freed_blocks(moves);
+  EXPECT_TRUE(moves.truncated.empty());
+  EXPECT_EQ(manager.get_block_table(SeqId(1)).back(), manager.get_block_table(SeqId(2)).back());
+  manager.free(SeqId(2));
+  manager.truncate(SeqId(1), 7);  // none
+  manager.truncate(SeqId(1), 6);
+  manager.take_freed_blocks(moves);
+  EXPECT_EQ(moves.truncated, (std::vector<SlotRange>{{.spec = 0, .block = 1, .begin = 2, .end = 3}}));
+
+  // What has no table on the device has no slots there.
+  moves.clear();
+  manager.truncate(SeqId(1), 5);
+  manager.free(SeqId(1));
+  manager.take_freed_blocks(moves);
+  EXPECT_TRUE(moves.truncated.empty());
+}
+
 TEST(BlockSpaceManager, ReportsFreedBlocksOfBothPools) {
   BlockSpaceManager::Options options = small_options();
   options.track_freed_blocks = true;

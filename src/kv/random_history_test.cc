@@ -7,65 +7,14 @@
 #include <random>
 
 #include "base/content_digest_testing.h"
+#include "kv/block_contents_testing.h"
 #include "kv/block_space_manager.h"
 
 namespace transept {
 namespace {
 
 using Request = BlockSpaceManager::Request;
-
-// What lies in the blocks, written as the engine would write it: a wrong table, a missing copy or a premature reuse
-// shows as a wrong content.
-class Contents {
- public:
-  // block_size: slots that there is room for in a block, of the spec with the most.
-  Contents(int32_t num_device, int32_t num_host, int32_t block_size)
-      : block_size_(block_size), device_(slots(num_device)), host_(slots(num_host)) {}
-
-  void apply(const BlockMoves& moves) {
-    transfer(device_, host_, moves.swap_out);
-    poison(device_, moves.freed_device);
-    transfer(host_, device_, moves.swap_in);
-    poison(host_, moves.freed_host);
-    transfer(device_, device_, moves.copy);
-  }
-  // per_block: tokens of a block of this table; salt: what tells its contents from another spec's of the same tokens.
-  struct Table {
-    std::span<const BlockId> blocks;
-    int32_t per_block;
-    uint64_t salt;
-  };
-  void write(const Table& table, int32_t begin, const std::vector<uint64_t>& tokens) {
-    for (size_t i = static_cast<size_t>(begin); i < tokens.size(); ++i) at(device_, table, i) = tokens[i] ^ table.salt;
-  }
-  bool holds(MemoryPool pool, const Table& table, const std::vector<uint64_t>& tokens) {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (at(pool == MemoryPool::kDevice ? device_ : host_, table, i) != (tokens[i] ^ table.salt)) return false;
-    }
-    return true;
-  }
-
- private:
-  static constexpr uint64_t kPoison = ~uint64_t{0};
-  std::vector<uint64_t> slots(int32_t blocks) const {
-    return std::vector<uint64_t>(size_t(blocks) * size_t(block_size_));
-  }
-  uint64_t& at(std::vector<uint64_t>& pool, const Table& table, size_t i) const {
-    const size_t size = static_cast<size_t>(table.per_block);
-    return pool.at(static_cast<size_t>(table.blocks[i / size]) * static_cast<size_t>(block_size_) + i % size);
-  }
-  void transfer(std::vector<uint64_t>& from, std::vector<uint64_t>& to, const std::vector<BlockCopy>& copies) const {
-    for (const BlockCopy& copy : copies) {
-      std::copy_n(from.begin() + copy.src * block_size_, block_size_, to.begin() + copy.dst * block_size_);
-    }
-  }
-  void poison(std::vector<uint64_t>& pool, const std::vector<BlockId>& blocks) const {
-    for (const BlockId block : blocks) std::fill_n(pool.begin() + block * block_size_, block_size_, kPoison);
-  }
-
-  int32_t block_size_;
-  std::vector<uint64_t> device_, host_;
-};
+using testing::Contents;
 
 class History {
  public:
@@ -103,6 +52,7 @@ class History {
 
   int num_shared_idle() const { return num_shared_idle_; }
   int num_injected() const { return num_injected_; }
+  int num_poisoned() const { return num_poisoned_; }
 
  private:
   static constexpr int32_t kMaxPerBlock = 7;
@@ -149,7 +99,8 @@ class History {
   }
 
   std::string_view step() {
-    switch (draw(0, 18)) {
+    if (drafted_.has_value()) return settle_drafts();
+    switch (draw(0, 20)) {
       case 0:
       case 1: return allocate();
       case 2:
@@ -168,6 +119,8 @@ class History {
       case 15:
       case 16: return reserve();
       case 17: return change_reservation();
+      case 18:
+      case 19: return draft();
       default: return draw(0, 60) == 0 ? reset() : append();
     }
   }
@@ -407,13 +360,8 @@ class History {
 
   // By doing it on copies of the tables.
   int32_t blocks_to_append(const GroupModel& group, const std::vector<BlockSpaceManager::SlotRequest>& requests) const {
-    std::map<BlockId, int32_t> references;
+    std::map<BlockId, int32_t> references = sequence_references(group);
     const std::vector<int32_t> specs = specs_of(TableOwner::kSequence);
-    for (const auto& [seq, tokens] : group.seqs) {
-      for (size_t i = 0; i < specs.size(); ++i) {
-        for (const BlockId block : manager_.get_block_table(seq, i)) ++references[block];
-      }
-    }
     int32_t taken = 0;
     for (const auto& [seq, count] : requests) {
       const int32_t length = static_cast<int32_t>(group.seqs.at(seq).size());
@@ -445,11 +393,64 @@ class History {
     GroupModel* group = pick_group(false);
     if (group == nullptr) return "nothing";
     const SeqId seq = pick_sequence(*group);
-    std::vector<uint64_t>& tokens = group->seqs[seq];
-    tokens.resize(tokens.size() -
-                  static_cast<size_t>(draw(0, std::min<int32_t>(4, static_cast<int32_t>(tokens.size())))));
-    manager_.truncate(seq, static_cast<int32_t>(tokens.size()));
+    const auto length = static_cast<int32_t>(group->seqs[seq].size());
+    truncate(*group, seq, static_cast<size_t>(length - draw(0, std::min(4, length))));
     return "truncate";
+  }
+
+  // What is taken back cannot be read any longer, unless others share it: their tokens stay (check()).
+  void truncate(GroupModel& group, SeqId seq, size_t num_kept) {
+    std::vector<uint64_t>& tokens = group.seqs[seq];
+    const size_t num_before = tokens.size();
+    tokens.resize(num_kept);
+    manager_.truncate(seq, static_cast<int32_t>(num_kept));
+    if (group.swapped) return;
+    const std::map<BlockId, int32_t> references = sequence_references(group);
+    for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i) {
+      const Contents::Table table = table_of(seq, i);
+      const size_t num_slots = table.blocks.size() * static_cast<size_t>(table.per_block);
+      for (size_t place = num_kept; place < std::min(num_before, num_slots); ++place) {
+        if (references.at(table.blocks[place / static_cast<size_t>(table.per_block)]) > 1) continue;
+        ++num_poisoned_;
+        pending_.emplace_back([this, table, place] { EXPECT_TRUE(contents_.is_poisoned(table, place)); });
+      }
+    }
+  }
+
+  // A token and drafts behind it, in one step; the next step begins with what became of them.
+  std::string_view draft() {
+    GroupModel* group = pick_group(true);
+    if (group == nullptr) return "nothing";
+    const SeqId seq = pick_sequence(*group);
+    const int32_t num_drafts = draw(0, 9);
+    const BlockSpaceManager::SlotRequest rows[] = {{seq, 1 + num_drafts}};
+    if (!manager_.can_append_slots(rows)) return "refused draft";
+    manager_.append_slots(seq, 1, moves_.copy);
+    const size_t num_copies = moves_.copy.size();
+    manager_.append_slots(seq, num_drafts, moves_.copy);
+    EXPECT_EQ(moves_.copy.size(), num_copies) << "the slot before made the block the sequence's own";
+    std::vector<uint64_t>& tokens = group->seqs[seq];
+    const auto begin = static_cast<int32_t>(tokens.size());
+    for (int32_t i = 0; i <= num_drafts; ++i) tokens.push_back(random_());
+    pending_.emplace_back([this, seq, begin, group] { write_sequence(seq, begin, group->seqs[seq]); });
+    drafted_ = Drafted{group, seq, tokens.size() - static_cast<size_t>(num_drafts), static_cast<size_t>(num_drafts)};
+    return "draft";
+  }
+
+  std::string_view settle_drafts() {
+    const auto [group, seq, num_certain, num_drafts] = *std::exchange(drafted_, std::nullopt);
+    truncate(*group, seq, num_certain + random_() % (num_drafts + 1));
+    return "settle drafts";
+  }
+
+  std::map<BlockId, int32_t> sequence_references(const GroupModel& group) const {
+    std::map<BlockId, int32_t> references;
+    for (const auto& [seq, tokens] : group.seqs) {
+      for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i) {
+        for (const BlockId block : manager_.get_block_table(seq, i)) ++references[block];
+      }
+    }
+    return references;
   }
 
   std::string_view swap() {
@@ -533,19 +534,29 @@ class History {
   uint64_t next_id_ = 1;
   int num_shared_idle_ = 0;
   int num_injected_ = 0;
+  int num_poisoned_ = 0;  // slots
+
+  struct Drafted {
+    GroupModel* group;
+    SeqId seq;
+    size_t num_certain, num_drafts;  // tokens
+  };
+  std::optional<Drafted> drafted_;
 };
 
 TEST(BlockSpaceManager, RandomHistoriesKeepEveryContent) {
-  int num_shared_idle = 0, num_injected = 0;
+  int num_shared_idle = 0, num_injected = 0, num_poisoned = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     History history(seed);
     const Status status = history.run(400);
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
     num_shared_idle += history.num_shared_idle();
     num_injected += history.num_injected();
+    num_poisoned += history.num_poisoned();
   }
   EXPECT_GT(num_shared_idle, 200);
   EXPECT_GT(num_injected, 100);
+  EXPECT_GT(num_poisoned, 3000);
 }
 
 }  // namespace

@@ -55,7 +55,17 @@ class PlanChecker final {
     RETURN_IF_ERROR(check_copies("swap_in", moves.swap_in, host, device));
     RETURN_IF_ERROR(check_copies("copy", moves.copy, device, device));
     RETURN_IF_ERROR(check_blocks("freed_device", moves.freed_device, device));
+    for (const SlotRange& slots : moves.truncated) RETURN_IF_ERROR(check_slots(slots));
     return check_blocks("freed_host", moves.freed_host, host);
+  }
+
+  Status check_slots(const SlotRange& slots) const {
+    RETURN_IF_ERROR(check("truncated spec", slots.spec, "is a spec", 0, std::ssize(info_.tables) - 1));
+    const TableSpec& spec = info_.tables[static_cast<size_t>(slots.spec)];
+    if (spec.owner != TableOwner::kSequence) return refuse("truncated spec", "not one of sequences");
+    RETURN_IF_ERROR(check("truncated block", slots.block, "is a block", 0, int64_t{info_.num_device_blocks} - 1));
+    RETURN_IF_ERROR(check("truncated end", slots.end, "is the end of slots", 1, spec.tokens_per_block));
+    return check("truncated begin", slots.begin, "is a slot", 0, int64_t{slots.end} - 1);
   }
 
   int64_t num_specs(TableOwner owner) const {
@@ -117,6 +127,7 @@ class PlanChecker final {
     const int64_t num_rows = std::ssize(data.token_ids), axes = info_.spec.position_axes;
     RETURN_IF_ERROR(check("context_len", data.context_len, "tokens", 0, info_.max_decoder_len));
     RETURN_IF_ERROR(check("token_ids", num_rows, "rows", 1, int64_t{info_.max_decoder_len} - data.context_len));
+    RETURN_IF_ERROR(check("num_drafts", data.num_drafts, "rows", 0, data.sampled ? num_rows - 1 : 0));
     RETURN_IF_ERROR(check("first_logits_row", data.first_logits_row, "is a row", 0, num_rows));
     RETURN_IF_ERROR(check_ids("token_ids", data.token_ids, info_.spec.prompt_vocab()));
     const int64_t num_positions = std::ssize(data.positions);

@@ -148,6 +148,11 @@ void FakeModelExecutor::apply_moves() {
   if (fault_ == Fault::kLosesCopies) moves.copy.clear();
   if (fault_ == Fault::kLosesSwapIns) moves.swap_in.clear();
   kv_->apply(moves);
+  for (const SlotRange& slots : moves.truncated) {
+    const auto spec = static_cast<size_t>(slots.spec);
+    const int64_t first = int64_t{slots.block} * info_.tables[spec].tokens_per_block;
+    for (int32_t i = slots.begin; i < slots.end; ++i) slot(spec, first + i) = ~uint64_t{0};
+  }
 }
 
 void FakeModelExecutor::encode() {

@@ -323,6 +323,7 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   output.step = plan.step;
   if (long_encode_ != nullptr) long_encode_->drop_unless_wanted(plan.scheduled.long_encode);
   kv_->apply(plan.scheduled.moves);
+  if (!plan.scheduled.moves.truncated.empty()) poison_slots(plan.scheduled.moves.truncated);
   if (shortlists_ != nullptr) shortlists_->begin_step(threads_, plan.scheduled);
   batch_->build(plan, {kv_->layers()}, shortlists_.get());
   Context context = make_context(*arena_, false);
@@ -482,6 +483,39 @@ void EncoderDecoderModelRunner::count_encodes(const EncodeInputs& inputs) {
   if (inputs.source() == RowSource::kEncode) counters_.num_encoder_runs += num_items;
   counters_.num_cross_kv_writes += num_items;
   if (options_.debug_poison) kv_->seal(inputs.blocks());
+}
+
+// Debug runs only, so it may allocate. As keys and values that are no numbers: the backend alone knows where a slot's
+// bytes lie.
+void EncoderDecoderModelRunner::poison_slots(std::span<const SlotRange> ranges) {
+  constexpr int kNoNumber = 0xFF;  // each byte of a NaN
+  for (size_t i = 0; i < kv_specs_.size(); ++i) {
+    const KvSpec& spec = kv_specs_[i];
+    std::vector<int64_t> slots;
+    for (const SlotRange& range : ranges) {
+      const int64_t first = int64_t{range.block} * info_.tables[i].tokens_per_block;
+      if (range.spec != static_cast<int32_t>(i)) continue;
+      for (int32_t slot = range.begin; slot < range.end; ++slot) slots.push_back(first + slot);
+    }
+    if (slots.empty()) continue;
+    const auto num_rows = static_cast<int64_t>(slots.size());
+    const int64_t num_bytes = num_rows * spec.num_kv_heads * spec.head_dim * static_cast<int64_t>(sizeof(float));
+    const DeviceBuffer bytes = device_->memory().allocate(static_cast<size_t>(num_bytes));
+    if (bytes.data() == nullptr) throw std::bad_alloc();
+    device_->memory().fill(bytes.data(), kNoNumber, static_cast<size_t>(num_bytes));
+    AttentionMetadata metadata;
+    metadata.slot_mapping = slots;
+    metadata.block_size = info_.tables[i].tokens_per_block;
+    metadata.kv_dtype = options_.kv_dtype;
+    AttentionArgs args;
+    args.k = args.v =
+        TensorView(reinterpret_cast<float*>(bytes.data()), DType::kFloat32, {num_rows, spec.num_kv_heads, spec.head_dim});
+    Context context = make_context(*arena_, false);
+    for (const TensorView& layer : kv_->layers(i)) {
+      args.kv_cache = layer;
+      attention().run(context, AttentionType::kDecoder, metadata, args);
+    }
+  }
 }
 
 ExecutorStats EncoderDecoderModelRunner::stats() const {

@@ -83,6 +83,7 @@ class EncoderDecoderModelRunner final {
   void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
   void encode(Context& context, const EncodeInputs& inputs);
   void count_encodes(const EncodeInputs& inputs);
+  void poison_slots(std::span<const SlotRange> ranges);
   void decode(Context& context, const TensorView& hidden);
   float* make_capture_room(size_t num_floats);
   void fetch_captured();

@@ -11,8 +11,8 @@ namespace {
 constexpr std::array<std::byte, 4> kMagic = {std::byte{'T'}, std::byte{'P'}, std::byte{'L'}, std::byte{'N'}};
 
 // The least bytes of an element of each list of structs.
-constexpr size_t kLeastRow = 20, kLeastGroup = 8, kLeastSequence = 8, kLeastPair = 2, kLeastCapture = 4;
-constexpr size_t kLeastEncode = 17, kLeastSplice = 4, kLeastRange = 4;
+constexpr size_t kLeastRow = 20, kLeastGroup = 8, kLeastSequence = 9, kLeastPair = 2, kLeastCapture = 4;
+constexpr size_t kLeastEncode = 17, kLeastSplice = 4, kLeastRange = 4, kLeastSlots = 4;
 
 // One description of all fields serves both ways: an archive writes values, or replaces them.
 class Saver final {
@@ -181,6 +181,7 @@ void describe_group(A& archive, Group& group) {
     a.value("context_len", data.context_len);
     a.value("token_ids", data.token_ids);
     a.value("sampled", data.sampled);
+    a.value("num_drafts", data.num_drafts);
     a.value("first_logits_row", data.first_logits_row);
     a.value("positions", data.positions);
     a.value("position_delta", data.position_delta);
@@ -218,6 +219,12 @@ void describe_scheduled(A& archive, Plan& scheduled) {
   describe_copies(archive, "swap_in", moves.swap_in);
   archive.value("freed_host", moves.freed_host);
   describe_copies(archive, "copy", moves.copy);
+  archive.list("truncated", moves.truncated, kLeastSlots, [](auto& a, auto& slots) {
+    a.value("truncated spec", slots.spec);
+    a.value("truncated block", slots.block);
+    a.value("truncated begin", slots.begin);
+    a.value("truncated end", slots.end);
+  });
   archive.list("finished", scheduled.finished, 1, [](auto& a, auto& id) { a.value("finished", id); });
 }
 

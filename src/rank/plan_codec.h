@@ -17,7 +17,7 @@
 
 namespace transept {
 
-inline constexpr uint32_t kPlanVersion = 6;
+inline constexpr uint32_t kPlanVersion = 7;
 
 // Replaces `bytes`, whose memory is reused.
 void encode_plan(const StepPlan& plan, std::vector<std::byte>& bytes);

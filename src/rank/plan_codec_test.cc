@@ -83,7 +83,7 @@ TEST(PlanCodec, ErrorsNameFieldAndPlace) {
     return error_message(decode_plan(changed, decoded));
   };
   EXPECT_EQ(error_of(0, 'X'), "plan: these bytes are none");
-  EXPECT_EQ(error_of(4, 1), "plan: version 1; this build speaks version 6");
+  EXPECT_EQ(error_of(4, 1), "plan: version 1; this build speaks version 7");
   EXPECT_THAT(error_of(7, 0x7F), HasSubstr("groups has more elements than there are bytes for"));
 }
 

@@ -103,6 +103,7 @@ class RandomPlans final {
       data.context_len = any();
       fill(data.token_ids);
       data.sampled = coin();
+      data.num_drafts = any();
       data.first_logits_row = any();
       fill(data.positions);
       data.position_delta = any();
@@ -133,6 +134,7 @@ class RandomPlans final {
     fill(scheduled.moves.swap_in);
     fill(scheduled.moves.freed_host);
     fill(scheduled.moves.copy);
+    times(3, [&] { scheduled.moves.truncated.push_back({any(), any(), any(), any()}); });
     times(3, [&] { scheduled.finished.emplace_back(number()); });
     times(9, [&] { scheduled.bulk.push_back(real()); });
   }

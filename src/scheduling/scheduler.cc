@@ -21,6 +21,7 @@ void Scheduler::schedule(SchedulerOutputs& outputs) {
   schedule_encodes(budget, outputs);
   if (has_room) schedule_waiting(budget, outputs);
   if (long_encode_ != nullptr) plan_long_encode(budget, outputs);
+  num_spare_tokens_ = budget.tokens;
 
   outputs.num_running = static_cast<int32_t>(running_.size());
   outputs.num_waiting = static_cast<int32_t>(waiting_.size());
@@ -30,6 +31,36 @@ void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.finished.assign(finished_.begin(), finished_.end());
   finished_.clear();
   blocks_.take_freed_blocks(outputs.moves);
+}
+
+// The slot before the first draft is new, so that the block is the sequence's own already.
+int32_t Scheduler::add_drafts(SchedulerOutputs& outputs, size_t group_idx, size_t seq_idx,
+                              std::span<const int32_t> drafts) {
+  SequenceGroupMetadata& metadata = outputs.groups[group_idx];
+  SequenceData& data = metadata.seq_data[seq_idx];
+  CHECK(data.sampled && data.num_drafts == 0 && data.token_ids.size() == 1, "no row that drafts could follow");
+  const int32_t first = data.context_len + 1;
+  CHECK(first + std::ssize(drafts) < find(metadata.group_id)->max_tokens_per_seq(), "drafts past the longest answer");
+  auto count = std::min(static_cast<int32_t>(drafts.size()), num_spare_tokens_);
+  const auto missing = [&] {
+    return blocks_.num_blocks_for(TableOwner::kSequence, int64_t{first} + count) -
+           blocks_.num_blocks_for(TableOwner::kSequence, blocks_.num_slots(data.seq_id));
+  };
+  while (count > 0 && missing() > blocks_.get_num_free_device_blocks()) --count;
+  if (count == 0) return 0;
+  const int32_t num_slots = first + count - blocks_.num_slots(data.seq_id);
+  if (num_slots > 0) blocks_.append_slots(data.seq_id, num_slots, outputs.moves.copy);
+  const size_t num_specs = blocks_.specs_of(TableOwner::kSequence).size();
+  for (size_t i = 0; i < num_specs; ++i) {
+    const std::span<const BlockId> table = blocks_.get_block_table(data.seq_id, i);
+    metadata.sequence_tables[seq_idx * num_specs + i].assign(table.begin(), table.end());
+  }
+  data.token_ids.insert(data.token_ids.end(), drafts.begin(), drafts.begin() + count);
+  data.num_drafts = count;
+  outputs.num_decoder_tokens += count;
+  outputs.num_draft_tokens += count;
+  num_spare_tokens_ -= count;
+  return count;
 }
 
 // Oldest first; each running sequence gets one row at least. Out of blocks: the youngest group makes room.

@@ -145,12 +145,19 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
     for (const SequenceData& data : metadata.seq_data) {
       Sequence* seq = group->find(data.seq_id);
       if (seq == nullptr || seq->is_finished()) continue;
-      const int32_t num_rows = static_cast<int32_t>(data.token_ids.size());
+      const int32_t num_rows = static_cast<int32_t>(data.token_ids.size()) - data.num_drafts;
       seq->set_num_computed_tokens(data.context_len + num_rows);
       seq->set_num_logits_tokens(std::max(seq->num_logits_tokens(), data.context_len + num_rows));
       if (group->has_rows_) free_used_rows(*group, seq->num_computed_tokens());
     }
   }
+}
+
+void Scheduler::settle_drafts(Sequence& seq, int32_t num_kept) {
+  if (seq.is_finished()) return;
+  seq.set_num_computed_tokens(seq.num_computed_tokens() + num_kept);
+  seq.set_num_logits_tokens(std::max(seq.num_logits_tokens(), seq.num_computed_tokens()));
+  blocks_.truncate(seq.id(), seq.num_computed_tokens());
 }
 
 // ---- Items

@@ -17,16 +17,20 @@
 
 namespace transept {
 
-// The new rows of one sequence: its tokens [context_len, context_len + token_ids.size()).
+// The new rows of one sequence: its tokens [context_len, context_len + token_ids.size()), of which the last may be
+// drafts.
 struct SequenceData {
   SeqId seq_id;
   int32_t index = 0;               // of the sequence in its group
   int32_t context_len = 0;         // tokens whose K and V are in the cache already
   std::vector<int32_t> token_ids;  // new rows; never empty
-  // The last row is the sequence's last token: its logits give the next token. False while a prompt or a recompute is
+  // The last row before the drafts is the sequence's last token: its logits give the next token. False while a prompt or a recompute is
   // fed in parts.
   bool sampled = false;
-  // New rows [first_logits_row, token_ids.size()) need logits: only the last row, unless prompt_logprobs or score_only
+  // The last rows are drafts: guesses of the tokens behind the sequence's last one. Row r of them is real only if those
+  // before it are, and the token chosen for the row before it is the draft itself (Scheduler::add_drafts).
+  int32_t num_drafts = 0;
+  // New rows [first_logits_row, token_ids.size()) need logits: only the last row and drafts, unless prompt_logprobs or score_only
   // request those of the prompt. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. Does not
   // count a probe (SamplingParams::probe): StepPlan::rows lists all rows that need logits.
   int32_t first_logits_row = 0;
@@ -38,6 +42,7 @@ struct SequenceData {
   void clear() {
     token_ids.clear();
     sampled = false;
+    num_drafts = 0;
     positions.clear();
     position_delta = 0;
   }
@@ -171,7 +176,8 @@ struct SchedulerOutputs {
   std::vector<GroupId> without_rows;
 
   int32_t num_seqs = 0;                // sequences with new rows
-  int32_t num_decoder_tokens = 0;      // new rows
+  int32_t num_decoder_tokens = 0;      // new rows, drafts included
+  int32_t num_draft_tokens = 0;        // drafts among them
   int32_t num_encoder_tokens = 0;      // rows (EncoderItem::num_rows) of the encodes that begin in this step
   int32_t num_injected_tokens = 0;     // rows that are taken instead of encoded
   int32_t num_preempted = 0;           // groups, by recompute or swap
@@ -196,7 +202,7 @@ struct SchedulerOutputs {
     moves.clear();
     finished.clear();
     without_rows.clear();
-    num_seqs = num_decoder_tokens = num_encoder_tokens = num_injected_tokens = 0;
+    num_seqs = num_decoder_tokens = num_draft_tokens = num_encoder_tokens = num_injected_tokens = 0;
     num_preempted = num_swapped_out = num_swapped_in = num_admitted = num_encoder_cache_hits = 0;
     num_running = num_waiting = num_swapped = 0;
   }

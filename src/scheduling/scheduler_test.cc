@@ -69,6 +69,103 @@ TEST(Scheduler, AGroupIsSizedWithoutWhatReservationsMayTake) {
   EXPECT_THAT(error_message(refused), ::testing::EndsWith("; there are 56"));
 }
 
+// Two requests that have their first token, and the plan of their next; blocks of four tokens.
+class Drafting {
+ public:
+  explicit Drafting(const BlockSpaceManager::Options& blocks, int32_t max_num_batched_tokens = 64)
+      : scheduler_(options_of(max_num_batched_tokens), blocks, clock_) {
+    for (uint64_t id : {1, 2}) CHECK(scheduler_.add_seq_group(make_group(scheduler_, id, max_tokens(9))).ok());
+    scheduler_.schedule(plan_);
+    feed_ones(scheduler_, plan_);
+    scheduler_.schedule(plan_);
+  }
+
+  const Sequence& sequence(uint64_t group) const { return *scheduler_.find(GroupId(group))->seqs()[0]; }
+  // The step is executed, `num_kept` drafts of the first request become tokens, and one more token comes for each.
+  void settle(int32_t num_kept) {
+    scheduler_.mark_computed(plan_);
+    Sequence& first = *scheduler_.find(GroupId(1))->seqs()[0];
+    for (int32_t i = 0; i < num_kept; ++i) first.append_token(1);
+    for (uint64_t id : {1, 2}) scheduler_.find(GroupId(id))->seqs()[0]->append_token(1);
+    scheduler_.settle_drafts(first, num_kept);
+    EXPECT_EQ(scheduler_.check_invariants(), ok_status());
+  }
+
+  FakeClock clock_;
+  Scheduler scheduler_;
+  SchedulerOutputs plan_;
+
+ private:
+  static Scheduler::Options options_of(int32_t max_num_batched_tokens) {
+    Scheduler::Options options;
+    options.max_num_seqs = 4;
+    options.max_num_batched_tokens = max_num_batched_tokens;
+    return options;
+  }
+};
+
+TEST(SchedulerDrafts, AreRowsBehindTheLastTokenAndGoAgain) {
+  Drafting drafting(block_options());
+  Scheduler& scheduler = drafting.scheduler_;
+  const std::vector<int32_t> drafts = {1, 1, 7, 8, 9, 10};
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 0, 0, drafts), 6);
+  const SequenceGroupMetadata& group = drafting.plan_.groups[0];
+  EXPECT_THAT(group.seq_data[0].token_ids, ElementsAre(1, 1, 1, 7, 8, 9, 10));
+  EXPECT_EQ(group.seq_data[0].context_len, 2);
+  EXPECT_EQ(group.seq_data[0].num_drafts, 6);
+  EXPECT_EQ(group.seq_data[0].first_logits_row, 0);
+  EXPECT_EQ(group.sequence_table(0, 0).size(), 3u) << "nine slots";
+  EXPECT_EQ(drafting.plan_.num_decoder_tokens, 8);
+  EXPECT_EQ(drafting.plan_.num_draft_tokens, 6);
+  drafting.settle(2);
+  EXPECT_EQ(drafting.sequence(1).num_tokens(), 6);
+  EXPECT_EQ(drafting.sequence(1).num_computed_tokens(), 5);
+  EXPECT_EQ(scheduler.blocks().num_slots(drafting.sequence(1).id()), 5);
+  EXPECT_EQ(scheduler.blocks().get_block_table(drafting.sequence(1).id()).size(), 2u);
+  scheduler.schedule(drafting.plan_);
+  EXPECT_THAT(drafting.plan_.groups[0].seq_data[0].token_ids, ElementsAre(1));
+  EXPECT_EQ(drafting.plan_.groups[0].seq_data[0].context_len, 5);
+  EXPECT_EQ(drafting.plan_.groups[0].seq_data[0].num_drafts, 0);
+}
+
+TEST(SchedulerDrafts, TakeOnlyWhatTheTokenBudgetLeaves) {
+  Drafting drafting(block_options(), 7);
+  Scheduler& scheduler = drafting.scheduler_;
+  EXPECT_EQ(scheduler.num_spare_tokens(), 5);
+  const std::vector<int32_t> drafts = {1, 2, 3, 4};
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 1, 0, drafts), 4);
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 0, 0, drafts), 1);
+  EXPECT_EQ(scheduler.num_spare_tokens(), 0);
+}
+
+// Of five blocks the two inputs and the two requests have one each.
+TEST(SchedulerDrafts, TakeOnlyBlocksThatAreFree) {
+  BlockSpaceManager::Options blocks = block_options();
+  blocks.num_device_blocks = 5;
+  blocks.num_host_blocks = 0;
+  Drafting drafting(blocks);
+  Scheduler& scheduler = drafting.scheduler_;
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 1);
+  const std::vector<int32_t> drafts = {1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 0, 0, drafts), 5) << "one slot was left in the block";
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 0);
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 1, 0, drafts), 1);
+  drafting.settle(0);
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 1) << "they leave what they took";
+}
+
+TEST(SchedulerDrafts, OfAPlanThatWasNotExecutedKeepTheirSlots) {
+  Drafting drafting(block_options());
+  Scheduler& scheduler = drafting.scheduler_;
+  const std::vector<int32_t> drafts = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 0, 0, drafts), 6);
+  scheduler.schedule(drafting.plan_);
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 0, 0, std::span(drafts).first(2)), 2);
+  EXPECT_THAT(drafting.plan_.groups[0].seq_data[0].token_ids, ElementsAre(1, 1, 2));
+  drafting.settle(1);
+  EXPECT_EQ(scheduler.blocks().num_slots(drafting.sequence(1).id()), 4);
+}
+
 TEST(Scheduler, PlansValues) {
   FakeClock clock;
   Scheduler::Options options;
