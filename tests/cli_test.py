@@ -436,7 +436,7 @@ class CliTest(unittest.TestCase):
                              (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
                              (["--enable-prefix-caching"], "--enable-prefix-caching: prefix caching is not supported"),
-                             (["--speculative-model", "m"], "--speculative-model: speculative decoding is not supported"),
+                             (["--speculative-model", "m"], "--speculative-model: drafts of another model and of heads are not supported"),
                              (["--tensor-parallel-size", "2"], "--tensor-parallel-size: tensor parallelism")]:
             code, out, err = run("generate", "g2p", "x", *flags)
             self.assertEqual((code, out), (2, ""), flags)

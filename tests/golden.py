@@ -9,7 +9,7 @@
 A folder is a model with X.jsonl and X_expected.jsonl for X in beams, alignments, score, batch, errors, tokenize, detokenize, and
 requests.jsonl with expected.jsonl. Ids, texts and reasons are compared exactly, log-probabilities within 1e-3. The ways of
 running are combinations of attention backend, instruction level, block size, pool size, preemption, sharing, plans that go through
-bytes, and a separated encoder; blocks are poisoned throughout. Closes with `N passed, N failed`.
+bytes, random drafts, and a separated encoder; blocks are poisoned throughout. Closes with `N passed, N failed`.
 """
 import argparse
 import itertools
@@ -31,7 +31,7 @@ FILES = {"requests": "expected", "beams": "beams_expected", "alignments": "align
 ONCE = ("errors", "tokenize", "detokenize")  # what no way of running changes
 AXES = {"--attention-backend": ["reference", "cpu"], "--isa": [], "--block-size": ["16", "1", "4", "32"],
         "pool": ["roomy", "tiny"], "--preemption-mode": ["recompute", "swap"], "--share-identical-inputs": ["on", "off"],
-        "plans": ["as they are", "as bytes"], "encoder": ["here", "in another process"]}
+        "plans": ["as they are", "as bytes"], "drafts": ["none", "random"], "encoder": ["here", "in another process"]}
 # What the kernel says of this processor -> our level.
 ISA_FLAGS = {"generic": set(), "avx2": {"avx2", "fma", "f16c"}, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
              "avx512_vnni": {"avx512_vnni"}, "avx512_fp16": {"avx512_fp16"}, "amx": {"amx_tile", "amx_int8", "amx_bf16"}}
@@ -113,6 +113,8 @@ def flags_of(way, config, defaults, requests):
             flags += [axis, value]
     if way["plans"] == "as bytes":
         flags.append("--debug-loopback-plans")
+    if way["drafts"] == "random":
+        flags += ["--speculative-config", json.dumps({"method": "random", "truth": 0.8, "num_speculative_tokens": 5})]
     if way["encoder"] == "in another process":
         flags += ["--epd", "1E1D"]
     if way["pool"] == "tiny":

@@ -76,10 +76,23 @@ Status run_step(LLMEngine& engine, Call& call, int64_t& num_in_flight) {
   return ok_status();
 }
 
+// The answers to be guessed: a call whose clock does not run.
+Status record_answers(LLMEngine& engine, std::vector<BenchInputs::Request>& requests) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    RETURN_IF_ERROR(engine.add_request(str_cat("recorded ", i), requests[i].inputs, requests[i].params));
+    std::vector<RequestOutput> outputs;
+    while (engine.has_unfinished_requests()) RETURN_IF_ERROR(engine.step(outputs));
+    if (outputs.empty() || !outputs[0].error.empty()) return absl::InternalError("a request to be recorded failed");
+    requests[i].params.draft_token_ids = outputs[0].outputs[0].token_ids;
+  }
+  return ok_status();
+}
+
 // One call: the clock runs until the last token. Of a closed loop the next request comes when one has been answered.
 StatusOr<Call> run_call(const BenchWorkload& work, BenchInputs& inputs, LLMEngine& engine,
                         StartTimes* start = nullptr) {
   ASSIGN_OR_RETURN(std::vector<BenchInputs::Request> requests, inputs.draw());
+  if (work.has_oracle) RETURN_IF_ERROR(record_answers(engine, requests));
   Call call;
   const int64_t tokens_before = engine.stats().num_generated_tokens;
   size_t next = 0;
@@ -121,12 +134,13 @@ void describe_workload(const std::string& mode, const BenchWorkload& work, Json&
 
 Json report(const std::string& mode, const BenchWorkload& work, const LoadedModel& model, const StartTimes& start,
             const std::vector<Call>& calls) {
-  std::vector<double> seconds, encodes, rates, steps_of_calls, decode_steps, steps, latencies, first_tokens;
+  std::vector<double> seconds, encodes, rates, decode_rates, steps_of_calls, decode_steps, steps, latencies, first_tokens;
   double total = 0;
   for (const Call& call : calls) {
     seconds.push_back(call.seconds);
     encodes.push_back(call.encode_seconds);
     rates.push_back(static_cast<double>(call.num_tokens) / call.seconds);
+    decode_rates.push_back(static_cast<double>(call.num_tokens) / (call.seconds - call.encode_seconds));
     steps_of_calls.push_back(mean(call.decode_steps));
     const auto append = [](const std::vector<double>& from, std::vector<double>& to) {
       to.insert(to.end(), from.begin(), from.end());
@@ -149,6 +163,7 @@ Json report(const std::string& mode, const BenchWorkload& work, const LoadedMode
   json.set("latency_ms", percentiles_json(std::move(latencies)));
   json.set("ttft_ms", percentiles_json(std::move(first_tokens)));
   json.set("tokens_per_s", median(rates));
+  json.set("decode_tokens_per_s", median(decode_rates));  // without the time of encodes
   json.set("load_s", start.load);
   json.set("start_to_first_token_s", start.start_to_first_token < 0 ? Json() : Json(start.start_to_first_token));
   const Json stats = engine_stats_json(model, total);
@@ -177,11 +192,31 @@ void print_report(const BenchWorkload& work, const Json& json) {
     }
   }
   std::printf("output  %10.1f tokens/s\n", number("tokens_per_s"));
+  if (number("num_drafts") == 0) return;
+  std::printf("drafts  %10.2f of %.2f a sequence and step accepted\n",
+              number("num_accepted_tokens") / number("num_drafts"), number("num_draft_tokens") / number("num_drafts"));
+}
+
+// Each call is run before, unmeasured, and its answers are the drafts: each token right with the probability that was
+// asked for. So it measures the machinery, on weights that no draft would agree with.
+Status set_oracle(const Flags& flags, BenchWorkload& work, EngineConfig& config) {
+  if (flags.has("speculative-config")) {
+    return invalid_argument(flags.name_of("speculative-oracle"), ": it has a method of its own: leave ",
+                            flags.name_of("speculative-config"), " out");
+  }
+  if (work.num_beams > 1) {
+    return invalid_argument(flags.name_of("speculative-oracle"), ": drafts and beam search exclude each other");
+  }
+  ASSIGN_OR_RETURN(const double truth, flags.number("speculative-oracle", 0, 1, 0));
+  work.has_oracle = true;
+  config.speculative_config = str_cat(R"({"method": "given", "truth": )", truth, "}");
+  return ok_status();
 }
 
 Status run_workload(const std::string& mode, const Flags& flags) {
   ASSIGN_OR_RETURN(BenchWorkload work, read_bench_workload(flags, mode == "latency"));
-  ASSIGN_OR_RETURN(const EngineConfig config, engine_config(flags));
+  ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
+  if (flags.has("speculative-oracle")) RETURN_IF_ERROR(set_oracle(flags, work, config));
   const SteadyClock clock;
   StartTimes start;
   const double begin = seconds_now();

@@ -65,6 +65,10 @@ std::vector<FlagSpec> bench_workload_flags() {
       {"max-concurrency", "N", "all arrive at once",
        "throughput: a closed loop of N clients, each sends its next request when its last is answered", kWorkload},
       {"repeats", "N", "5 (throughput: 1)", "measured calls after one that warms up; medians are reported", kWorkload},
+      {"speculative-oracle", "SHARE", "",
+       "draft each call's own answers, recorded before, with this share of right tokens: measures speculation on any "
+       "weights",
+       kWorkload},
       {"json", "", "", "one JSON line instead of a table", kWorkload},
   };
 }

@@ -24,6 +24,7 @@ struct BenchWorkload {
   int64_t max_in_flight = 0;  // below num_requests: a closed loop of this many clients
   int64_t repeats = 0;
   int64_t num_beams = 1;
+  bool has_oracle = false;  // answers are recorded, and drafted
 
   bool is_closed_loop() const { return max_in_flight < num_requests; }
 };

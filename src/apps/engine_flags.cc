@@ -7,6 +7,7 @@
 #include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
+#include "speculation/speculation_options.h"
 #include "startup/engine_ranges.h"
 #include "startup/recognise_model.h"
 
@@ -91,9 +92,13 @@ std::vector<FlagSpec> engine_flags() {
       refused("enable-lora", "", Feature::kLora),
       refused("lora-modules", "LIST", Feature::kLora),
       refused("enable-prefix-caching", "", Feature::kPrefixCaching),
-      refused("speculative-config", "JSON", Feature::kSpeculation),
-      refused("speculative-model", "NAME", Feature::kSpeculation),
-      refused("num-speculative-tokens", "N", Feature::kSpeculation, "0"),
+      {"speculative-config", "JSON", "the drafts of requests alone",
+       "guess tokens, and run several a step; answers stay the same. \"method\": ngram (prompt_lookup_max, "
+       "prompt_lookup_min), copy (the answer follows the input) or given; \"num_speculative_tokens\"",
+       kMemory},
+      {"num-speculative-tokens", "N", "4; 16 of a given draft and of copy",
+       "guesses of a sequence and step at most, fewer where they do not pay; 0: none, also of requests' own drafts", kMemory},
+      refused("speculative-model", "NAME", Feature::kDraftModel),
       refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
@@ -148,6 +153,18 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   ASSIGN_OR_RETURN(config.media_limits, media_limits(flags));
   config.header_font = flags.text_or("header-font", "");
   config.debug_loopback_plans = flags.is_on("debug-loopback-plans");
+  config.speculative_config = flags.text_or("speculative-config", "");
+  if (flags.has("num-speculative-tokens")) {
+    int32_t count_of_drafts = 0;
+    RETURN_IF_ERROR(count("num-speculative-tokens", count_of_drafts, 0, kMostSpeculativeTokens));
+    config.num_speculative_tokens = count_of_drafts;
+  }
+  // Told here, before a model is fetched.
+  if (const StatusOr<SpeculationOptions> drafts =
+          settle_speculation(config.speculative_config, config.num_speculative_tokens);
+      !drafts.ok()) {
+    return blame_environment(drafts.status(), flags.from_environment());
+  }
 #ifdef TRANSEPT_POISON
   config.debug_poison = true;
 #else

@@ -92,6 +92,9 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
            stats.step_seconds > 0 ? static_cast<double>(stats.num_generated_tokens) / stats.step_seconds : 0.0);
   json.set("max_running_seqs", stats.max_running_seqs);
   json.set("num_preemptions", stats.num_preemptions);
+  json.set("num_drafts", stats.drafts.num_drafts);
+  json.set("num_draft_tokens", stats.drafts.num_draft_tokens);
+  json.set("num_accepted_tokens", stats.drafts.num_accepted_tokens);
   json.set("num_swaps_out", stats.num_swaps_out);
   json.set("num_swaps_in", stats.num_swaps_in);
   json.set("encoder_runs", executor.num_encoder_runs);

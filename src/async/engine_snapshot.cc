@@ -27,8 +27,15 @@ void add(const EngineSnapshot::Counts& more, EngineSnapshot::Counts& sum) {
   sum.refused += more.refused;
 }
 
+void add(const DraftStats& more, DraftStats& sum) {
+  sum.num_drafts += more.num_drafts;
+  sum.num_draft_tokens += more.num_draft_tokens;
+  sum.num_accepted_tokens += more.num_accepted_tokens;
+  for (size_t i = 0; i < sum.num_accepted_at.size(); ++i) sum.num_accepted_at[i] += more.num_accepted_at[i];
+}
+
 void add(const EngineStats& more, EngineStats& sum) {
-  static_assert(sizeof(EngineStats) == 16 * sizeof(int64_t), "every figure is added up here");
+  static_assert(sizeof(EngineStats) == 16 * sizeof(int64_t) + sizeof(DraftStats), "every figure is added up here");
   sum.num_steps += more.num_steps;
   sum.num_prompt_tokens += more.num_prompt_tokens;
   sum.num_encoder_tokens += more.num_encoder_tokens;
@@ -42,6 +49,7 @@ void add(const EngineStats& more, EngineStats& sum) {
   sum.num_swaps_out += more.num_swaps_out;
   sum.num_swaps_in += more.num_swaps_in;
   sum.max_running_seqs = std::max(sum.max_running_seqs, more.max_running_seqs);  // of one step
+  add(more.drafts, sum.drafts);
   sum.encode_seconds += more.encode_seconds;
   sum.decode_seconds += more.decode_seconds;
   sum.step_seconds += more.step_seconds;

@@ -54,6 +54,7 @@ enum class Feature : uint8_t {
   kPrefixCaching,
   kChunkedPrefill,
   kSpeculation,
+  kDraftModel,
   // Numbers
   kStoredWeights,
   kInt8Weights,
@@ -156,7 +157,8 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h", .needs_cross_attention = true},
     {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts", .flags = "--enable-prefix-caching", .refusal = "prefix caching is not supported: decoder prompts are a few tokens long"},
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
-    {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},
+    {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding, bit-exact: drafts of a request, of n-grams, of the input; not beside beams", .flags = "--speculative-config, --num-speculative-tokens", .fields = "prediction, draft_token_ids"},
+    {.feature = Feature::kDraftModel, .group = feature_groups::kMemory, .name = "drafts of another model or of heads (EAGLE, Medusa, MTP), trees of drafts", .flags = "--speculative-model", .others = "--speculative-config: model, method model", .refusal = "drafts of another model and of heads are not supported: --speculative-config has the methods given, ngram and copy"},
 
     {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors, pytorch_model.bin"},
     {.feature = Feature::kInt8Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights quantised to int8 while it is loaded", .flags = "--quantization"},

@@ -19,6 +19,8 @@ struct PromptOptions {
   // Words that must not be generated; no string is empty. The prompt processor tokenises them, and prepare_request
   // appends the ids to SamplingParams::bad_words_ids.
   std::optional<std::vector<std::string>> bad_words = {};
+  // The text that the answer is expected to be. Tokenised by the prompt processor to SamplingParams::draft_token_ids.
+  std::optional<std::string> prediction = {};
 };
 
 }  // namespace transept

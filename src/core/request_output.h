@@ -20,6 +20,8 @@ struct TokenLogprob {
   int32_t token_id = 0;
   float logprob = 0;  // natural logarithm
   int32_t rank = 0;   // 1: the best
+
+  friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
 };
 
 // The k best tokens of one position, best first, then the chosen token if it is not among them.
@@ -103,6 +105,9 @@ struct RequestOutput {
   // whose rows came from another process.
   std::vector<float> encoder_output;
   std::vector<CompletionOutput> outputs;
+  // Of the tokens that were guessed and run (SamplingParams::draft_token_ids, --speculative-config), in all sequences:
+  // those that became the answer's, and those that did not. Of the finished result.
+  int32_t num_accepted_drafts = 0, num_rejected_drafts = 0;
   bool finished = false;
   std::vector<EncodedItem> encoded_items;  // of a request that only encodes, in order; it has no outputs
   std::string error;                       // why the request failed while it ran; "": it did not

@@ -52,6 +52,10 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
 
+  // The answer that the caller expects, or its beginning: guesses that save time where they are right, and never change
+  // an answer. Not beside beams or score_only. Empty: none.
+  std::vector<int32_t> draft_token_ids;
+
   std::optional<int32_t> logprobs;         // the k best tokens and the chosen one; 0: the chosen one only
   std::optional<int32_t> prompt_logprobs;  // the same for the decoder prompt, from the raw distribution
 

@@ -35,6 +35,7 @@ struct Totals {
           encoder_hits = 0;
   int64_t open_tokens = 0;
   int64_t preempted = 0, swapped_out = 0, swapped_in = 0;
+  int64_t drafts = 0, draft_tokens = 0, accepted = 0, preempted_with_drafts = 0;
   uint64_t bytes_copied = 0;
 };
 
@@ -84,7 +85,35 @@ class History final {
     options.scheduler.preemption_mode = static_cast<PreemptionMode>(random_.draw(0, 2));
     // An encode takes a second a token.
     if (random_.one_in(2)) options.encode_slice = {EncodeSliceOptions::Mode::kFixed, random_.any_of({0.5, 4.0, 10.0})};
+    choose_drafts(options.speculation);
     return options;
+  }
+
+  // Of any method, length and truth; in some histories only requests that bring drafts have any.
+  void choose_drafts(SpeculationOptions& speculation) {
+    speculation.method = random_.any_of({DraftMethod::kGiven, DraftMethod::kNgram, DraftMethod::kCopy,
+                                         DraftMethod::kRandom, DraftMethod::kRandom});
+    speculation.num_speculative_tokens = random_.draw(1, 9);
+    speculation.prompt_lookup_min = random_.draw(1, 2);
+    if (speculation.method == DraftMethod::kRandom) speculation.truth = random_.any_of({0.0, 0.5, 0.9, 1.0});
+    speculation.seed = random_.number();
+    speculation.has_random_length = random_.one_in(2);
+    speculation.is_adaptive = random_.one_in(5);
+  }
+
+  // What the request will answer, with some tokens that are wrong, too many or missing.
+  std::vector<int32_t> draft_of(RandomRequest request) {
+    fill_open_token(request.inputs);
+    const ObviousAnswer truth = decode_obviously(request.inputs, request.params, fake_scores);
+    std::vector<int32_t> draft;
+    if (truth.samples.empty()) return draft;
+    const int32_t rarity = random_.any_of({2, 5, 1000});
+    for (const int32_t token : truth.samples.front().token_ids) {
+      const int32_t fault = random_.one_in(rarity) ? random_.draw(0, 2) : 3;
+      if (fault < 2) draft.push_back(random_.draw(0, kFakeVocabSize - 1));
+      if (fault > 0) draft.push_back(token);
+    }
+    return draft;
   }
 
   std::string options_text() const {
@@ -101,7 +130,9 @@ class History final {
                    ", max_num_batched_tokens ", scheduler.max_num_batched_tokens, ", max_num_encoder_tokens ",
                    scheduler.max_num_encoder_tokens, ", preemption ",
                    modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
-                   options_.encode_slice.seconds);
+                   options_.encode_slice.seconds, ", drafts of method ",
+                   static_cast<int32_t>(options_.speculation.method), ", up to ",
+                   *options_.speculation.num_speculative_tokens);
   }
 
   std::string live() {
@@ -126,6 +157,8 @@ class History final {
 
   std::string add() {
     RandomRequest request = random_request(random_);
+    const bool may_draft = request.params.num_beams == 1 && !request.params.score_only;
+    if (may_draft && random_.one_in(2)) request.params.draft_token_ids = draft_of(request);
     const EncodedInput* handle = random_.one_in(3) ? any_handle(request) : nullptr;
     const std::string id = str_cat("r", next_id_++);
     ++totals_.requests;
@@ -230,6 +263,11 @@ class History final {
   void count_totals() {
     totals_.steps += engine_->stats().num_steps;
     totals_.preempted += engine_->stats().num_preemptions;
+    const DraftStats& drafts = engine_->stats().drafts;
+    totals_.drafts += drafts.num_drafts;
+    totals_.draft_tokens += drafts.num_draft_tokens;
+    totals_.accepted += drafts.num_accepted_tokens;
+    if (drafts.num_drafts > 0) totals_.preempted_with_drafts += engine_->stats().num_preemptions;
     totals_.swapped_out += engine_->stats().num_swaps_out;
     totals_.swapped_in += engine_->stats().num_swaps_in;
     totals_.encodes += engine_->executor_stats().num_encoder_runs;
@@ -285,6 +323,10 @@ void expect_coverage(const Totals& totals) {
   EXPECT_GT(totals.encoder_hits, few);
   EXPECT_GT(totals.long_encodes, 2 * few);
   EXPECT_GT(totals.bytes_copied, 0u);
+  EXPECT_GT(totals.draft_tokens, 100 * few);
+  EXPECT_GT(totals.accepted, 15 * few);
+  EXPECT_LT(totals.accepted, totals.draft_tokens * 3 / 4);
+  EXPECT_GT(totals.preempted_with_drafts, few);
 }
 
 TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
@@ -303,10 +345,12 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   std::signal(SIGABRT, previous);
   std::printf(
       "%ld requests in %ld steps: %ld beam searches, %ld refused, %ld aborted, %ld without a token left, %ld "
-      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld of them long, %ld found\n",
+      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld of them long, %ld found; %ld "
+      "runs of %ld drafts, %ld of them right\n",
       totals.requests, totals.steps, totals.beam_searches, totals.refused, totals.aborted, totals.nothing_left,
       totals.too_close, 100.0 * static_cast<double>(totals.too_close) / static_cast<double>(totals.requests),
-      totals.preempted, totals.swapped_out, totals.encodes, totals.long_encodes, totals.encoder_hits);
+      totals.preempted, totals.swapped_out, totals.encodes, totals.long_encodes, totals.encoder_hits, totals.drafts,
+      totals.draft_tokens, totals.accepted);
   if (only == 0 && num_failures == 0) expect_coverage(totals);
 }
 

@@ -1,14 +1,24 @@
 // The state of an engine between two steps. Values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "encoder_cache/ec_stats.h"
 #include "rank/executor.h"
+#include "speculation/speculation_options.h"
 
 namespace transept {
+
+// Guesses of tokens that were run, since the start (vLLM's spec_decode metrics).
+struct DraftStats {
+  int64_t num_drafts = 0;           // runs of guesses: one a sequence and step
+  int64_t num_draft_tokens = 0;
+  int64_t num_accepted_tokens = 0;  // that became tokens of an answer
+  std::array<int64_t, kMostSpeculativeTokens> num_accepted_at = {};  // by place in the run
+};
 
 // Since the start.
 struct EngineStats {
@@ -24,6 +34,7 @@ struct EngineStats {
   int64_t num_preemptions = 0;
   int64_t num_swaps_out = 0, num_swaps_in = 0;  // groups
   int64_t max_running_seqs = 0;
+  DraftStats drafts;
   double encode_seconds = 0, decode_seconds = 0, step_seconds = 0;
 };
 

@@ -39,6 +39,7 @@ inline std::vector<std::string> folders() {
 struct Answer {
   std::vector<std::vector<int32_t>> ids;
   std::vector<double> logprobs;
+  std::vector<std::vector<PositionLogprobs>> tops;
   std::vector<float> cross_attention, encoder;
 
   friend bool operator==(const Answer&, const Answer&) = default;
@@ -55,6 +56,7 @@ struct Circumstances {
   PreemptionMode preemption = PreemptionMode::kAuto;
   std::optional<Isa> isa = {};
   int32_t block_size = 4, max_num_seqs = 8, max_num_batched_tokens = 32;
+  SpeculationOptions speculation = {};
   bool slices = false;  // rows that come from elsewhere are taken one item a step, in slices
 };
 
@@ -90,6 +92,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     engine.blocks.watermark = 0;
     engine.blocks.track_freed_blocks = true;
     engine.scheduler.preemption_mode = setup.preemption;
+    engine.speculation = setup.speculation;
     return std::make_unique<LLMEngine>(engine, std::move(executor), nullptr, clock_);
   }
 
@@ -186,6 +189,8 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
   // What the engine gets instead of these inputs, and what happens between its steps: for tests that encode elsewhere.
   virtual EncoderDecoderInputs place(const std::string&, EncoderDecoderInputs inputs) { return inputs; }
   virtual void before_step() {}
+  // What a request brings besides.
+  virtual void complete(const std::string&, SamplingParams&) {}
 
   // Greedy, sampled, beams, scores of the prompt, captured attention and encoder rows: all that select and captures do.
   Answers run(LLMEngine& engine) {
@@ -203,6 +208,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
       if (i == 4 && !spec.alignment_heads.empty()) params.capture_cross_attention = true;
       if (i == 5) params.capture_encoder_output = true;
       const std::string id = std::to_string(i);
+      complete(id, params);
       const Status added = engine.add_request(id, place(id, std::move(inputs)), params);
       CHECK(added.ok(), error_message(added));
     }
@@ -219,6 +225,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
         for (const CompletionOutput& completion : output.outputs) {
           answer.ids.push_back(completion.token_ids);
           answer.logprobs.push_back(completion.cumulative_logprob);
+          if (completion.logprobs.has_value()) answer.tops.push_back(*completion.logprobs);
         }
         if (output.cross_attention != nullptr) answer.cross_attention = output.cross_attention->values;
         if (!(drops_spliced_rows_ && spec.splices_alone())) answer.encoder = output.encoder_output;

@@ -33,6 +33,7 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
                   ? nullptr
                   : std::make_unique<RemoteInputs>(options.remote, scheduler_, *executor_, clock)),
       output_processor_(scheduler_, tokenizer, clock, executor_->info().spec.vocab_size),
+      speculator_(options.speculation, executor_->info().spec, scheduler_),
       encode_pacer_(options.encode_slice),
       trace_(options.max_trace_steps) {}
 
@@ -112,6 +113,7 @@ Status LLMEngine::add_group(InputStage::Request request, const Continued* contin
     inputs_.shared().detach(init.group_id);
     return with_advice(taken, request.params);
   }
+  speculator_.add_group(added);
   output_processor_.add_group(added, std::move(request.inputs), request.options.stream,
                               continued != nullptr ? continued->metrics : RequestMetrics());
   requests_.emplace(request.id, init.group_id);
@@ -280,6 +282,7 @@ bool LLMEngine::plan() {
   if (plan_.scheduled.empty()) return false;
   plan_.step = static_cast<uint64_t>(stats_.num_steps);
   plan_.num_long_encode_tasks = encode_pacer_.slice_tasks(plan_.scheduled.long_encode.encode.source);
+  speculator_.draft(plan_.scheduled);
   output_processor_.plan_rows(plan_);
   return true;
 }
@@ -304,6 +307,7 @@ void LLMEngine::update(std::vector<RequestOutput>& outputs) {
   scheduler_.mark_computed(plan_.scheduled, output_.long_encode_ended);
   encode_pacer_.count(plan_.scheduled, output_);
   output_processor_.process(plan_, output_, outputs);
+  speculator_.count(plan_, output_, output_processor_.draft_outcomes(), stats_.drafts);
   inputs_.close(num_outputs_before, outputs, [this](InputStage::Request request, const RequestOutput& opened) {
     return reopen(std::move(request), opened);
   });
@@ -352,6 +356,9 @@ void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestO
   }
   int64_t num_sampled = 0;
   for (const RowPlan& row : plan_.rows) num_sampled += row.target_token < 0 ? 1 : 0;
+  for (const OutputProcessor::DraftOutcome& outcome : output_processor_.draft_outcomes()) {
+    num_sampled -= outcome.num_drafts + 1 - outcome.num_tokens;
+  }
   stats_.num_generated_tokens += num_sampled;
   int64_t prompt_rows = 0;
   for (const SequenceGroupMetadata& group : scheduled.groups) {

@@ -23,6 +23,7 @@
 #include "engine/input_stage.h"
 #include "engine/output_processor.h"
 #include "engine/remote_inputs.h"
+#include "engine/speculator.h"
 #include "engine/step_engine.h"
 #include "engine/step_trace.h"
 #include "rank/executor.h"
@@ -43,6 +44,7 @@ class LLMEngine final : public StepEngine {
     size_t max_trace_steps = 0;         // steps kept for --stats-json; 0: none
     // A decode instance: inputs come encoded through its connector. REQUIRES: RemoteInputs::check().
     RemoteInputs::Options remote;
+    SpeculationOptions speculation;
   };
 
   // Borrows the tokenizer (may be null) and the clock.
@@ -132,6 +134,7 @@ class LLMEngine final : public StepEngine {
   std::vector<InputStage::Request> ready_;  // of this step: their rows have come
   std::vector<RemoteInputs::Lost> lost_;    // of this step: their rows will not come
   OutputProcessor output_processor_;
+  Speculator speculator_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
   StepPlan plan_;

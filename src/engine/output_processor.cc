@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "sampling/build_row_edits.h"
+#include "speculation/accept.h"
 
 namespace transept {
 namespace {
@@ -69,7 +70,7 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
   groups_.emplace(group.group_id(), std::move(state));
 }
 
-void OutputProcessor::plan_rows(StepPlan& plan) const {
+void OutputProcessor::plan_rows(StepPlan& plan) {
   plan.rows.clear();
   plan.captures.clear();
   plan_encoder_captures(plan);
@@ -92,7 +93,7 @@ void OutputProcessor::plan_encoder_captures(StepPlan& plan) const {
 }
 
 void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx,
-                                 StepPlan& plan) const {
+                                 StepPlan& plan) {
   const SequenceGroupMetadata& metadata = plan.scheduled.groups[group_idx];
   const SamplingParams& params = group.params();
   for (size_t i = 0; i < metadata.seq_data.size(); ++i) {
@@ -102,12 +103,33 @@ void OutputProcessor::plan_group(const SequenceGroup& group, const GroupState& s
     plan_prompt(group, state, group_idx, i, plan);
     plan_capture(group, state, group_idx, i, plan);
     if (!data.sampled || params.score_only) continue;
+    if (data.num_drafts > 0) {
+      plan_drafted(group, state, group_idx, i, plan);
+      continue;
+    }
     // After the prompt the one sequence gives n samples. Those that fork from it come first: it must not have grown
     // yet.
     const bool forks = seq->num_output_tokens() == 0 && state.beams == nullptr;
     const auto push = [&]() -> RowPlan& { return push_row(group_idx, i, num_rows - 1, plan); };
-    for (int32_t s = 1; forks && s < params.num_seqs(); ++s) plan_sample(group, state, *seq, s, push());
-    plan_sample(group, state, *seq, seq->index(), push());
+    const std::span<const int32_t> generated = seq->output_token_ids();
+    for (int32_t s = 1; forks && s < params.num_seqs(); ++s) plan_sample(group, state, *seq, generated, s, push());
+    plan_sample(group, state, *seq, generated, seq->index(), push());
+  }
+}
+
+// The row of the last token, and one of each draft: each is what it would be in a step of its own.
+void OutputProcessor::plan_drafted(const SequenceGroup& group, const GroupState& state, size_t group_idx,
+                                   size_t seq_idx, StepPlan& plan) {
+  const SequenceData& data = plan.scheduled.groups[group_idx].seq_data[seq_idx];
+  const Sequence& seq = *group.find(data.seq_id);
+  const std::span<const int32_t> output = seq.output_token_ids(), rows = data.token_ids;
+  const std::span<const int32_t> drafts = rows.last(static_cast<size_t>(data.num_drafts));
+  drafted_.assign(output.begin(), output.end());
+  drafted_.insert(drafted_.end(), drafts.begin(), drafts.end());
+  const auto first_row = static_cast<int32_t>(rows.size() - drafts.size()) - 1;
+  for (int32_t i = 0; i <= data.num_drafts; ++i) {
+    const std::span<const int32_t> generated = std::span(drafted_).first(output.size() + static_cast<size_t>(i));
+    plan_sample(group, state, seq, generated, seq.index(), push_row(group_idx, seq_idx, first_row + i, plan));
   }
 }
 
@@ -152,7 +174,7 @@ void OutputProcessor::plan_capture(const SequenceGroup& group, const GroupState&
 }
 
 void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq,
-                                  int32_t sample_idx, RowPlan& row) const {
+                                  std::span<const int32_t> generated, int32_t sample_idx, RowPlan& row) const {
   const SamplingParams& params = group.params();
   row.sample_idx = sample_idx;
   row.temperature = params.temperature;
@@ -160,14 +182,14 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.top_p = params.top_p;
   row.min_p = params.min_p;
   row.seed = params.seed;
-  row.position = static_cast<uint32_t>(seq.num_output_tokens());
+  row.position = static_cast<uint32_t>(generated.size());
   row.num_logprobs = params.logprobs.value_or(-1);
   // Samples beyond n are ranked by their sums.
   row.wants_logprob = !params.skip_cumulative_logprob || params.logprobs.has_value() || params.num_seqs() > params.n;
   row.align = aligns(state.inputs, params);
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
   build_row_edits(params,
-                  {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), seq.output_token_ids(), vocab_size_},
+                  {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), generated, vocab_size_},
                   row.edits);
 }
 
@@ -182,6 +204,7 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
     state.sliced_encode_s = (encode.begins ? 0 : state.sliced_encode_s) + output.encode_seconds;
     if (output.long_encode_ended && state.encode_s < 0) state.encode_s = state.sliced_encode_s;
   }
+  draft_outcomes_.clear();
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     const RowPlan& row = plan.rows[i];
     const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(row.group_idx)];
@@ -191,7 +214,14 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
       state.has_first_token = true;
       state.first_token = now;
     }
-    process_row(row, output.samples.rows[i], output, group, metadata.seq_data[static_cast<size_t>(row.seq_idx)], state);
+    const SequenceData& data = metadata.seq_data[static_cast<size_t>(row.seq_idx)];
+    if (data.num_drafts == 0) {
+      process_row(row, output.samples.rows[i], output, group, data, state);
+      continue;
+    }
+    const auto num_drafts = static_cast<size_t>(data.num_drafts);
+    process_drafted(metadata, data, std::span(output.samples.rows).subspan(i, num_drafts + 1), output);
+    i += num_drafts;
   }
   for (size_t i = 0; i < plan.captures.size(); ++i) {
     const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(plan.captures[i].group_idx)];
@@ -240,6 +270,26 @@ void OutputProcessor::process_row(const RowPlan& row, const RowSample& sample, c
   Sequence* parent = group.find(data.seq_id);
   Sequence& seq = row.sample_idx == parent->index() ? *parent : scheduler_.fork_sequence(group, parent->id());
   append_token(group, seq, sample, output, state);
+}
+
+// Token by token, as in steps of their own: what lies behind an end is dropped.
+void OutputProcessor::process_drafted(const SequenceGroupMetadata& metadata, const SequenceData& data,
+                                      std::span<const RowSample> samples, const StepOutput& output) {
+  SequenceGroup& group = *scheduler_.find(metadata.group_id);
+  GroupState& state = *groups_.at(metadata.group_id);
+  Sequence& seq = *group.find(data.seq_id);
+  const int32_t num_right = num_accepted(std::span(data.token_ids).last(static_cast<size_t>(data.num_drafts)), samples);
+  int32_t num_tokens = 0;
+  while (num_tokens <= num_right && !seq.is_finished()) {
+    append_token(group, seq, samples[static_cast<size_t>(num_tokens)], output, state);
+    ++num_tokens;
+  }
+  scheduler_.settle_drafts(seq, num_tokens - 1);
+  const DraftOutcome outcome{metadata.group_id, seq.index(), data.num_drafts, std::min(num_right, num_tokens),
+                             num_tokens};
+  draft_outcomes_.push_back(outcome);
+  state.num_accepted_drafts += outcome.num_accepted;
+  state.num_rejected_drafts += outcome.num_drafts - outcome.num_accepted;
 }
 
 // A prompt's rows come in order, in as many steps as it takes.
@@ -360,6 +410,8 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
   result.metrics.total_s = since(group.arrival_time(), now);
   result.error = std::move(state.error);
   result.error_param = std::move(state.error_param);
+  result.num_accepted_drafts = state.num_accepted_drafts;
+  result.num_rejected_drafts = state.num_rejected_drafts;
   result.finished = true;
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,20 @@ class OutputProcessor final {
   void add_group(const SequenceGroup& group, EncoderDecoderInputs inputs, bool stream = false,
                  const RequestMetrics& before = RequestMetrics());
 
-  // Plans the rows to choose and to score for the groups of this plan.
-  void plan_rows(StepPlan& plan) const;
+  // Plans the rows to choose and to score for the groups of this plan. Row r of a drafted sequence is edited as if the
+  // drafts before it were accepted.
+  void plan_rows(StepPlan& plan);
+
+  // What became of the drafts of a sequence.
+  struct DraftOutcome {
+    GroupId group_id;
+    int32_t seq_index = 0;
+    int32_t num_drafts = 0;    // that were run
+    int32_t num_accepted = 0;  // that were right and before the sequence's end
+    int32_t num_tokens = 0;    // that the sequence got
+  };
+  // Of the last process(); valid until the next.
+  std::span<const DraftOutcome> draft_outcomes() const { return draft_outcomes_; }
 
   // Call after the step was executed. Ends sequences, appends finished requests to `outputs` and forgets them, and
   // appends what is new of streamed requests. The finished output of a stream, too, holds only what was not sent
@@ -63,6 +76,7 @@ class OutputProcessor final {
     double encode_s = -1;
     double sliced_encode_s = 0;  // of a long encode, so far
     bool has_first_token = false;
+    int32_t num_accepted_drafts = 0, num_rejected_drafts = 0;
     std::string error, error_param;
     absl::flat_hash_map<SeqId, SequenceState> sequences;  // not for beams
     std::unique_ptr<StopPrefixes> stream;                 // null: nothing is sent before the end
@@ -70,14 +84,18 @@ class OutputProcessor final {
     std::vector<BeamGroup::Row> beam_rows;                // of this step
   };
 
-  void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan) const;
+  void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan);
+  void plan_drafted(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
+                    StepPlan& plan);
   void plan_prompt(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
                    StepPlan& plan) const;
   void plan_encoder_captures(StepPlan& plan) const;
   void plan_capture(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
                     StepPlan& plan) const;
-  void plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq, int32_t sample_idx,
-                   RowPlan& row) const;
+  void plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq,
+                   std::span<const int32_t> generated, int32_t sample_idx, RowPlan& row) const;
+  void process_drafted(const SequenceGroupMetadata& metadata, const SequenceData& data,
+                       std::span<const RowSample> samples, const StepOutput& output);
   void process_row(const RowPlan& row, const RowSample& sample, const StepOutput& output, SequenceGroup& group,
                    const SequenceData& data, GroupState& state);
   static void add_captured(const CapturePlan& capture, const CapturedRows& rows, const SequenceGroupMetadata& metadata,
@@ -97,6 +115,8 @@ class OutputProcessor final {
   const Tokenizer* tokenizer_;
   const Clock& clock_;
   int32_t vocab_size_;
+  std::vector<int32_t> drafted_;  // of a sequence: its output and its drafts
+  std::vector<DraftOutcome> draft_outcomes_;
   absl::flat_hash_map<GroupId, std::unique_ptr<GroupState>> groups_;
 };
 

@@ -192,6 +192,44 @@ TEST_F(StreamTest, PiecesTogetherAreTheWholeAnswer) {
   EXPECT_GT(num_pieces_, 2000);
 }
 
+// Stop strings, end tokens and limits cut inside a draft exactly where they cut token by token.
+TEST_F(StreamTest, DraftsChangeNothingOfWhatEndsAnAnswer) {
+  int64_t num_drafts = 0, num_accepted = 0;
+  for (int round = 0; round < 150; ++round) {
+    SetUp();
+    LLMEngine::Options options = testing::small_engine_options(24);
+    options.speculation.is_adaptive = false;
+    options.speculation.num_speculative_tokens = 1 + round % 9;
+    LLMEngine drafting(options, std::make_unique<FakeExecutor>(), tokenizer_.get(), clock_);
+    std::map<std::string, RequestOutput> plain, whole;
+    for (int i = 0; i < 8; ++i) {
+      const std::string id = str_cat(round, ".", i);
+      SamplingParams params = random_params();
+      ASSERT_TRUE(plain_->add_request(id, inputs(), params).ok());
+      params.draft_token_ids = testing::foretold(params.seed, params.max_tokens);
+      for (int32_t& token : params.draft_token_ids) token = random_() % 4 == 0 ? 7 : token;
+      ASSERT_TRUE(drafting.add_request(id, inputs(), params, {.stream = i % 2 == 0}).ok());
+    }
+    std::vector<RequestOutput> outputs, pieces;
+    while (plain_->has_unfinished_requests()) ASSERT_TRUE(plain_->step(outputs).ok());
+    while (drafting.has_unfinished_requests()) {
+      ASSERT_TRUE(drafting.step(pieces).ok());
+      ASSERT_EQ(drafting.scheduler().check_invariants(), ok_status());
+    }
+    for (RequestOutput& piece : pieces) {
+      for (const CompletionOutput& output : piece.outputs) EXPECT_TRUE(is_whole_characters(output.text));
+      merge_delta(whole[piece.request_id], std::move(piece));
+    }
+    for (const RequestOutput& output : outputs) expect_equal(whole.at(output.request_id), output);
+    EXPECT_EQ(drafting.stats().num_generated_tokens, plain_->stats().num_generated_tokens);
+    testing::expect_nothing_left(drafting);
+    num_drafts += drafting.stats().drafts.num_draft_tokens;
+    num_accepted += drafting.stats().drafts.num_accepted_tokens;
+  }
+  EXPECT_GT(num_drafts, 2000);
+  EXPECT_GT(num_accepted, 1000);
+}
+
 TEST_F(StreamTest, EveryStepsTokensComeAfterIt) {
   SamplingParams params;
   params.max_tokens = 5;

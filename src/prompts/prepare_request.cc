@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
+
 namespace transept {
 namespace {
 
@@ -29,10 +31,41 @@ Status check_structured(const ParsedRequest& request, const PromptProcessor& pro
   return field_error("return_structured", "return_structured: a form is that of a whole answer: leave stream out");
 }
 
+// The request's own drafts: one list, in one form, and only where tokens are chosen one by one.
+Status check_drafts(const ParsedRequest& request, const SamplingParams& params) {
+  const bool has_ids = request.sampling.draft_token_ids.has_value();
+  const bool has_text = request.prompt_options.prediction.has_value();
+  if (!has_ids && !has_text) return ok_status();
+  const std::string_view field = has_text ? "prediction" : "draft_token_ids";
+  if (params.score_only) return field_error(field, str_cat(field, ": a score generates nothing that could be guessed"));
+  if (params.num_beams == 1) return ok_status();
+  return field_error(field, str_cat(field, ": drafts and beam search exclude each other (this request has num_beams ",
+                                    params.num_beams, "): set num_beams 1, or leave ", field, " out"));
+}
+
+// The answer may be elsewhere than it was expected; what lies far behind its end is never looked at.
+constexpr size_t kDraftsPerToken = 2;
+
 }  // namespace
+
+Status take_prediction(const PromptProcessor& prompts, ParsedRequest& request) {
+  std::optional<std::string>& text = request.prompt_options.prediction;
+  if (text.value_or("").empty()) return ok_status();
+  if (request.sampling.draft_token_ids.has_value()) {
+    return field_error("prediction", "prediction and draft_token_ids are the same thing: give one of them");
+  }
+  ASSIGN_OR_RETURN(request.sampling.draft_token_ids, prompts.prediction_ids(*text));
+  text = "";
+  return ok_status();
+}
 
 StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
                                           const GenerationConfig& generation, const PrepareOptions& options) {
+  if (!request.prompt_options.prediction.value_or("").empty()) {
+    ParsedRequest with_ids = request;
+    RETURN_IF_ERROR(take_prediction(prompts, with_ids));
+    return prepare_request(with_ids, prompts, generation, options);
+  }
   PromptProcessor::Options prompt_options(request.prompt_options);
   prompt_options.media = options.media;
   if (request.sampling.stop.has_value() && !request.sampling.stop->empty() && !prompts.has_tokenizer()) {
@@ -55,6 +88,9 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   limits.score_only = options.score_only;
   ASSIGN_OR_RETURN(prepared.params, resolve(request.sampling, generation, limits));
   prepared.params.score_only = options.score_only;
+  RETURN_IF_ERROR(check_drafts(request, prepared.params));
+  std::vector<int32_t>& drafts = prepared.params.draft_token_ids;
+  drafts.resize(std::min(drafts.size(), kDraftsPerToken * static_cast<size_t>(prepared.params.max_tokens)));
   // A target language that is the decoder's start token itself leaves a prompt of one token; it stands there already.
   if (prepared.inputs.names_language) prepared.params.forced_bos_token_id.reset();
   prepared.params.timestamp_rules = timestamp_rules(prepared, prompts);

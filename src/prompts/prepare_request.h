@@ -35,6 +35,10 @@ struct PrepareOptions {
   MediaAccess media = {};
 };
 
+// Makes the ids of an expected answer of its text, once for a request of many prompts: the prediction is "" afterwards.
+// No-op without one. Errors: both forms are given; those of PromptProcessor::prediction_ids.
+Status take_prediction(const PromptProcessor& prompts, ParsedRequest& request);
+
 // Errors name the field of the request.
 StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const PromptProcessor& prompts,
                                           const GenerationConfig& generation, const PrepareOptions& options);

@@ -306,4 +306,8 @@ StatusOr<std::vector<std::vector<int32_t>>> PromptProcessor::bad_words_ids(
   return all;
 }
 
+StatusOr<std::vector<int32_t>> PromptProcessor::prediction_ids(const std::string& text) const {
+  return tokenize(text, "prediction", false, TokenizerSide::kDecoder, PromptOptions());
+}
+
 }  // namespace transept

@@ -77,6 +77,9 @@ class PromptProcessor final {
   // as many ids and a different first id (vLLM's bad words).
   StatusOr<std::vector<std::vector<int32_t>>> bad_words_ids(const std::vector<std::string>& words) const;
 
+  // Tokenises the text of an expected answer, without special tokens. Errors: those of a text's tokens ("prediction").
+  StatusOr<std::vector<int32_t>> prediction_ids(const std::string& text) const;
+
   int32_t decoder_start_token_id() const { return decoder_start_; }
   bool has_tokenizer() const { return parts_.tokenizer != nullptr; }
   int32_t vocab_size() const { return spec_.vocab_size; }

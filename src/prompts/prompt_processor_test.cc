@@ -180,6 +180,59 @@ TEST(ForcedBos, IsNotForcedBehindALanguageThatStandsThere) {
   EXPECT_EQ(without->params.forced_bos_token_id, kStart);
 }
 
+// ---- Drafts of a request
+
+TEST(DraftsOfARequest, AreIdsOrTheIdsOfAText) {
+  const TwoLanguages tokenizer;
+  const PromptProcessor prompts = processor({.kind = DefaultPrompt::kStart}, tokenizer);
+  ParsedRequest request;
+  request.prompt.encoder.content = TokensPrompt{{5, 6}};
+  request.sampling.max_tokens = 3;
+  request.sampling.draft_token_ids = {7, 8, 9};
+  EXPECT_THAT(prepare_request(request, prompts, {}, {})->params.draft_token_ids, ElementsAre(7, 8, 9));
+  request.sampling.draft_token_ids = std::vector<int32_t>(1000, 7);
+  EXPECT_EQ(prepare_request(request, prompts, {}, {})->params.draft_token_ids.size(), 6u) << "twice max_tokens";
+  request.prompt_options.prediction = "a text";
+  EXPECT_EQ(error_param(prepare_request(request, prompts, {}, {}).status()), "prediction") << "both";
+  request.sampling.draft_token_ids.reset();
+  const auto prepared = prepare_request(request, prompts, {}, {});
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  EXPECT_EQ(prepared->params.draft_token_ids, prompts.prediction_ids("a text").value());
+
+  // Once for all prompts of a request.
+  ASSERT_TRUE(take_prediction(prompts, request).ok());
+  EXPECT_EQ(request.prompt_options.prediction, "");
+  EXPECT_EQ(prepare_request(request, prompts, {}, {})->params.draft_token_ids, prepared->params.draft_token_ids);
+}
+
+TEST(DraftsOfARequest, AreRefusedBesideBeamsAndOfAScore) {
+  const TwoLanguages tokenizer;
+  const PromptProcessor prompts = processor({.kind = DefaultPrompt::kStart}, tokenizer);
+  for (const bool is_text : {false, true}) {
+    const std::string field = is_text ? "prediction" : "draft_token_ids";
+    ParsedRequest request;
+    request.prompt.encoder.content = TokensPrompt{{5, 6}};
+    if (is_text) request.prompt_options.prediction = "a text";
+    if (!is_text) request.sampling.draft_token_ids = {7};
+    PrepareOptions score;
+    score.score_only = true;
+    const Status of_a_score = prepare_request(request, prompts, {}, score).status();
+    EXPECT_EQ(error_param(of_a_score), field);
+    EXPECT_THAT(error_message(of_a_score), HasSubstr("a score generates nothing"));
+    GenerationConfig beams;
+    beams.num_beams = 4;
+    EXPECT_THAT(error_message(prepare_request(request, prompts, beams, {}).status()), HasSubstr("has num_beams 4"));
+    request.sampling.num_beams = 2;
+    const Status beside_beams = prepare_request(request, prompts, {}, {}).status();
+    EXPECT_EQ(error_param(beside_beams), field);
+    EXPECT_THAT(error_message(beside_beams), HasSubstr("drafts and beam search exclude each other"));
+    request.sampling.num_beams.reset();
+    request.sampling.n = 4;
+    request.sampling.temperature = 1;
+    EXPECT_TRUE(prepare_request(request, prompts, {}, {}).ok()) << "each of the answers gets the draft";
+  }
+}
+
 // Notes what it was asked to cut; its longest token has five bytes (of the decoder's side six).
 class CountingTokenizer final : public Tokenizer {
  public:

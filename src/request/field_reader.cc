@@ -237,6 +237,39 @@ Status read_early_stopping(const FieldSpec& field, const Json& value, ParsedRequ
   return ok_status();
 }
 
+// OpenAI's prediction: the parts of a list are one text.
+Status read_prediction(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  if (!value.is_object()) return refuse(field, value);
+  const auto wrong = [](std::string_view member, std::string_view what) {
+    return field_error(str_cat("prediction.", member), str_cat("prediction.", member, ": ", what));
+  };
+  const Json* type = value.find("type");
+  if (type == nullptr || !type->is_string() || type->as_string() != "content") {
+    return wrong("type", str_cat("expected \"content\", not ", type == nullptr ? "nothing" : shown(*type)));
+  }
+  const Json* content = value.find("content");
+  auto& slot = slot_of<std::string>(field, request);
+  if (content != nullptr && content->is_string()) {
+    slot = content->as_string();
+    return ok_status();
+  }
+  if (content == nullptr || !content->is_array()) {
+    return wrong("content", str_cat("expected a text or a list of parts of text, not ",
+                                    content == nullptr ? "nothing" : content->kind_name()));
+  }
+  std::string all;
+  for (const Json& part : content->as_array()) {
+    const Json *kind = part.find("type"), *text = part.find("text");
+    const bool is_text = kind != nullptr && kind->is_string() && kind->as_string() == "text";
+    if (!is_text || text == nullptr || !text->is_string()) {
+      return wrong("content", "expected parts {\"type\": \"text\", \"text\": TEXT} alone");
+    }
+    all += text->as_string();
+  }
+  slot = std::move(all);
+  return ok_status();
+}
+
 }  // namespace
 
 std::optional<int64_t> whole_number_of(const Json& value) {
@@ -272,6 +305,7 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
     case FieldKind::kTokenIdLists: return read_token_id_lists(field, value, request);
     case FieldKind::kLogitBias: return read_logit_bias(field, value, request);
     case FieldKind::kEarlyStopping: return read_early_stopping(field, value, request);
+    case FieldKind::kPrediction: return read_prediction(field, value, request);
     case FieldKind::kBool:
       if (!value.is_bool()) return refuse(field, value);
       slot_of<bool>(field, request) = value.as_bool();

@@ -10,6 +10,7 @@ namespace {
 constexpr double kMaxInt = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxStopIds = 1024;
 constexpr size_t kMaxBiases = 1024;
+constexpr size_t kMaxDraftIds = 65536;
 constexpr size_t kMaxSuppressed = 2'000'000;  // a whole vocabulary (docs/server.md, Limits)
 
 // The slot of a member of ParsedRequest or of one of its parts.
@@ -89,6 +90,8 @@ constexpr FieldSpec kFields[] = {
     {.name = "begin_suppress_tokens", .kind = K::kTokenIds, .slot = sampling<&O::begin_suppress_tokens>, .doc = "Token ids that are not generated first.", .max_items = kMaxSuppressed, .each_once = true},
     {.name = "allowed_token_ids", .kind = K::kTokenIds, .slot = sampling<&O::allowed_token_ids>, .doc = "Only these token ids are generated.", .max_items = kMaxSuppressed, .each_once = true},
     {.name = "bad_words_ids", .kind = K::kTokenIdLists, .slot = sampling<&O::bad_words_ids>, .doc = "Runs of token ids that must not be generated.", .max_items = kMaxBadWords, .limit = &L::max_bad_words},
+    {.name = "draft_token_ids", .kind = K::kTokenIds, .slot = sampling<&O::draft_token_ids>, .doc = "Token ids of the answer that is expected, or of its beginning: guesses that save time where they are right, and never change an answer.", .max_items = kMaxDraftIds},
+    {.name = "prediction", .kind = K::kPrediction, .slot = prompting<&P::prediction>, .doc = "The same as text, as OpenAI has it: {\"type\": \"content\", \"content\": TEXT}."},
     {.name = "truncate_prompt_tokens", .kind = K::kInt, .slot = prompting<&P::truncate_prompt_tokens>, .doc = "Keep only the last k tokens of the encoder prompt.", .min = 1, .max = kMaxInt, .routes = at::kEncoderPrompt},
     {.name = "add_special_tokens", .kind = K::kBool, .slot = prompting<&P::add_special_tokens>, .doc = "Give texts the family's special tokens (the default).", .routes = at::kEncoderPrompt},
     {.name = "source_lang", .kind = K::kString, .slot = prompting<&P::source_lang>, .doc = "Language of the encoder prompt, as the model's tokenizer names it.", .routes = at::kEncoderPrompt},
@@ -257,6 +260,7 @@ std::string describe(const FieldSpec& field) {
     case K::kLogitBias:
       return str_cat("an object of ", at_most(field), " token ids, each with a number ", range(field));
     case K::kEarlyStopping: return "true, false or \"never\"";
+    case K::kPrediction: return "an object with type \"content\" and content, a text or a list of parts of text";
     case K::kAny: return "nothing that is supported";
     case K::kIgnored: return "anything";
     case K::kStreamOptions: return "an object";

@@ -33,6 +33,7 @@ enum class FieldKind : uint8_t {
   kTokenIdLists,   // a list of at most max_items lists, each of 1 to kMaxBadWordTokens token ids
   kLogitBias,      // an object: token id as a string -> number, min..max; at most max_items
   kEarlyStopping,  // true, false or "never"
+  kPrediction,     // an object: type "content", and content: a text, or a list of parts of text
   kAny,            // not read: a field that is refused unless it is null, false, the number min, or `accepted`
   kIgnored,        // not read, and accepted
   kStreamOptions,  // an object; its member words[0] is true or false, other members are not read

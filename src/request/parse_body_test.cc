@@ -55,6 +55,7 @@ std::vector<Json> wrong_values(const FieldSpec& field) {
     case FieldKind::kStrings: return {Json(1), Json(true), json("{}"), json("[1]"), json(R"([""])")};
     case FieldKind::kTokenIds: return {Json(1), Json("x"), json("{}"), json(R"(["a"])"), json("[-1]"), json("[0.5]")};
     case FieldKind::kStreamOptions: return {Json(1), Json("x"), json("[]"), Json(true)};
+    case FieldKind::kPrediction: return {Json(1), Json("x"), json("[]"), Json(true)};
     default: return {};
   }
 }
@@ -134,6 +135,40 @@ TEST(ParseBody, ReadsWhatHttpAloneHas) {
 }
 
 // What begins as a list and is none is refused as the text that it is.
+// OpenAI's prediction.
+TEST(ParseBody, APredictionIsATextOrPartsOfOne) {
+  const auto parsed = [](std::string_view prediction) { return parse_with(at::kCompletions, "prediction", json(prediction)); };
+  EXPECT_EQ(parsed(R"({"type": "content", "content": "as before"})")->prompt_options.prediction, "as before");
+  EXPECT_EQ(parsed(R"({"type": "content", "content": ""})")->prompt_options.prediction, "");
+  EXPECT_EQ(parsed(R"({"type": "content", "content": [{"type": "text", "text": "as "}, {"type": "text", "text": "before"}]})")
+                ->prompt_options.prediction,
+            "as before");
+  EXPECT_FALSE(parsed("null")->prompt_options.prediction.has_value());
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("as before")", "prediction"},
+      {"7", "prediction"},
+      {R"({"content": "x"})", "prediction.type"},
+      {R"({"type": "audio", "content": "x"})", "prediction.type"},
+      {R"({"type": "content"})", "prediction.content"},
+      {R"({"type": "content", "content": 7})", "prediction.content"},
+      {R"({"type": "content", "content": ["x"]})", "prediction.content"},
+      {R"({"type": "content", "content": [{"type": "input_audio", "input_audio": {}}]})", "prediction.content"},
+      {R"({"type": "content", "content": [{"type": "text"}]})", "prediction.content"},
+  };
+  for (const auto& [value, param] : wrong) EXPECT_EQ(error_param(parsed(value).status()), param) << value;
+}
+
+TEST(ParseBody, DraftIdsAreBounded) {
+  Json ids = Json::array();
+  for (int i = 0; i < 65536; ++i) ids.push_back(3);
+  EXPECT_EQ(parse_with(at::kCompletions, "draft_token_ids", ids)->sampling.draft_token_ids->size(), 65536u);
+  for (int i = 0; i < 1'000'000; ++i) ids.push_back(3);
+  EXPECT_EQ(error_param(parse_with(at::kCompletions, "draft_token_ids", ids).status()), "draft_token_ids");
+  for (const char* value : {"7", R"("7")", "[-1]", R"(["a"])", "[2147483648]", "[1.5]", "[[1]]"}) {
+    EXPECT_EQ(error_param(parse_with(at::kCompletions, "draft_token_ids", json(value)).status()), "draft_token_ids") << value;
+  }
+}
+
 TEST(ParseBody, ListsOfFormsThatAreBroken) {
   for (const char* text : {"[", "[\"word\"", "[word]"}) {
     const Json body = form_to_json({{"timestamp_granularities", text}}, at::kAudio);

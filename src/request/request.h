@@ -63,6 +63,8 @@ struct RequestOverrides {
   std::optional<std::vector<int32_t>> stop_token_ids;
   std::optional<bool> ignore_eos, include_stop_str_in_output, skip_special_tokens;
 
+  std::optional<std::vector<int32_t>> draft_token_ids;
+
   std::optional<int32_t> logprobs, prompt_logprobs;
   std::optional<bool> return_alignments;
 

@@ -50,6 +50,7 @@ class Resolver final {
     if (request_.allowed_token_ids.has_value() && request_.allowed_token_ids->empty()) {
       return field_error("allowed_token_ids", "allowed_token_ids is empty: nothing could be generated");
     }
+    RETURN_IF_ERROR(check_list("draft_token_ids", request_.draft_token_ids));
     RETURN_IF_ERROR(check_list("forced_eos_token_id", request_.forced_eos_token_ids));
     if (request_.forced_bos_token_id) {
       RETURN_IF_ERROR(check_id("forced_bos_token_id", *request_.forced_bos_token_id));
@@ -104,6 +105,7 @@ class Resolver final {
     params_.logprobs = request_.logprobs;
     params_.prompt_logprobs = request_.prompt_logprobs;
     params_.return_alignments = request_.return_alignments.value_or(false);
+    if (request_.draft_token_ids) params_.draft_token_ids = *request_.draft_token_ids;
   }
 
   // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014) over the

@@ -47,6 +47,15 @@ TEST(Resolve, DefaultsAreGreedyUpToThePositions) {
   EXPECT_EQ(*params, expected);
 }
 
+TEST(Resolve, DraftsAreIdsOfTheVocabulary) {
+  EXPECT_THAT(resolve_line(R"("draft_token_ids": [5, 0, 559, 5])")->draft_token_ids, ElementsAre(5, 0, 559, 5));
+  for (const char* ids : {"[560]", "[5, 2000000000]"}) {
+    const auto params = resolve_line(str_cat(R"("draft_token_ids": )", ids));
+    EXPECT_EQ(error_param(params.status()), "draft_token_ids");
+    EXPECT_THAT(error_message(params.status()), HasSubstr("outside the vocabulary of 560"));
+  }
+}
+
 TEST(Resolve, TheModelsFileComesBeforeDefaults) {
   const auto params = resolve_line("", cnn());
   ASSERT_TRUE(params.ok()) << params.status();

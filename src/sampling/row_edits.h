@@ -49,6 +49,8 @@ struct RowEdits {
     return forced_token < 0 && biases.empty() && repetition_penalty == 1 && generated.empty() && banned.empty() &&
            banned_ranges.empty() && timestamp_begin < 0;
   }
+  // Whether no choice can be this token, whatever the scores: another is forced, or it is banned.
+  bool forbids(int32_t token_id) const;
   void clear();
   bool operator==(const RowEdits&) const = default;
 };

@@ -157,6 +157,7 @@ class StreamedAnswers final : public Answers {
       usage_.encoder_tokens += static_cast<int64_t>(output.encoder_prompt_token_ids.size());
       usage_.decoder_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
       usage_.audio_seconds += output.audio_seconds;
+      usage_.add_drafts(output);
       for (Json& entry : std::exchange(state.ended, {})) append_choice(std::move(entry), output, events);
     }
     send(std::move(events));

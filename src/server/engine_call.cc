@@ -216,6 +216,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, Pars
   prepare.media.charge = [&, own = call.body_charge.bytes()](int64_t bytes) {
     return context.admission.charge_body(call.body_charge, own + all.image_bytes + bytes);
   };
+  RETURN_IF_ERROR(take_prediction(*context.model.prompts, parsed));
   // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
   std::vector<std::vector<int32_t>> bad_words;
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
@@ -295,9 +296,15 @@ void Usage::add(const RequestOutput& finished) {
   encoder_tokens += static_cast<int64_t>(finished.encoder_prompt_token_ids.size());
   decoder_tokens += static_cast<int64_t>(finished.prompt_token_ids.size());
   if (is_audio) audio_seconds += finished.audio_seconds;
+  add_drafts(finished);
   for (const CompletionOutput& output : finished.outputs) {
     completion_tokens += static_cast<int64_t>(output.token_ids.size());
   }
+}
+
+void Usage::add_drafts(const RequestOutput& finished) {
+  accepted_prediction_tokens += finished.num_accepted_drafts;
+  rejected_prediction_tokens += finished.num_rejected_drafts;
 }
 
 Json Usage::to_json() const {
@@ -311,6 +318,12 @@ Json Usage::to_json() const {
   usage.emplace_back("completion_tokens", completion_tokens);
   usage.emplace_back("total_tokens", encoder_tokens + decoder_tokens + completion_tokens);
   usage.emplace_back("prompt_tokens_details", std::move(details));
+  if (accepted_prediction_tokens + rejected_prediction_tokens > 0) {
+    Json::Object guesses;
+    guesses.emplace_back("accepted_prediction_tokens", accepted_prediction_tokens);
+    guesses.emplace_back("rejected_prediction_tokens", rejected_prediction_tokens);
+    usage.emplace_back("completion_tokens_details", std::move(guesses));
+  }
   return Json(std::move(usage));
 }
 

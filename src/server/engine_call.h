@@ -56,10 +56,13 @@ void run_requests(const ServerContext& context, const ApiCallPtr& call, std::vec
 struct Usage {
   int64_t encoder_tokens = 0, decoder_tokens = 0, completion_tokens = 0;
   int64_t image_tokens = 0;  // the encoder's positions of images; those that are spliced are tokens of a prompt, too
+  int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;  // guesses that were run
   double audio_seconds = 0;
 
-  void add(const RequestOutput& finished);  // a whole answer, not pieces
-  Json to_json() const;                     // prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details
+  void add(const RequestOutput& finished);         // a whole answer, not pieces
+  void add_drafts(const RequestOutput& finished);  // part of add(); of a stream's last piece
+  // prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details; completion_tokens_details if guesses were run
+  Json to_json() const;
 };
 
 }  // namespace transept

@@ -48,6 +48,22 @@ void add_blocks(const EngineSnapshot::Blocks& blocks, MetricFamilies& out) {
   out.gauge("transept:cpu_cache_blocks_free", "KV blocks of the swap space that are free.", int64_t{blocks.host_free});
 }
 
+// vLLM's names. Places are those that any draft has reached.
+void add_drafts(const DraftStats& drafts, MetricFamilies& out) {
+  out.count("transept:spec_decode_num_drafts_total", "Runs of guessed tokens, one for a sequence and step.",
+            drafts.num_drafts);
+  out.count("transept:spec_decode_num_draft_tokens_total", "Guessed tokens that were run.", drafts.num_draft_tokens);
+  out.count("transept:spec_decode_num_accepted_tokens_total", "Guessed tokens that became an answer's.",
+            drafts.num_accepted_tokens);
+  std::vector<std::pair<std::string, int64_t>> by_place;
+  for (size_t i = 0; i < drafts.num_accepted_at.size() && drafts.num_accepted_at[i] > 0; ++i) {
+    by_place.emplace_back(str_cat(i), drafts.num_accepted_at[i]);
+  }
+  if (by_place.empty()) return;
+  out.counts("transept:spec_decode_num_accepted_tokens_per_pos_total",
+             "Guessed tokens that became an answer's, by their place in the run.", "position", by_place);
+}
+
 void add_work(const LLMEngine::Stats& stats, MetricFamilies& out) {
   out.count("transept:num_preemptions_total", "Times that a running request had to give up its KV blocks.",
             stats.num_preemptions);
@@ -62,6 +78,7 @@ void add_work(const LLMEngine::Stats& stats, MetricFamilies& out) {
             stats.num_encoder_tokens);
   out.count("transept:encoder_cache_hits_total", "Requests that found their encoder input computed.",
             stats.num_encoder_cache_hits);
+  add_drafts(stats.drafts, out);
   out.count("transept:engine_steps_total", "Steps of the engine.", stats.num_steps);
   out.count("transept:engine_step_seconds_total", "Time spent in steps.", stats.step_seconds);
 }

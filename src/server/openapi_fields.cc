@@ -82,6 +82,13 @@ Json kind_schema(const FieldSpec& field) {
     case FieldKind::kTokenIdLists: return list_of(list_of(token_id(), 1, kMaxBadWordTokens), 0, field.max_items);
     case FieldKind::kLogitBias: return biases(field);
     case FieldKind::kEarlyStopping: return json_object({{"enum", Json::Array{true, false, "never"}}});
+    case FieldKind::kPrediction:
+      return json_object(
+          {{"type", "object"},
+           {"properties",
+            json_object({{"type", json_object({{"enum", Json::Array{"content"}}})},
+                         {"content", any_of({type("string"), list_of(json_object({{"type", "object"}}), 0, 0)})}})},
+           {"required", Json::Array{"type", "content"}}});
     case FieldKind::kStreamOptions:
       return json_object(
           {{"type", "object"},

@@ -36,11 +36,13 @@ Json ids() { return list_of(integer()); }
 Json usage() {
   Json details = object("Of which side they are.", {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}},
                         {{"audio_seconds", number()}, {"image_tokens", integer()}});
+  Json guesses = object("Guesses that were run, if there were any: those that the answer has, and the others.",
+                        {{"accepted_prediction_tokens", integer()}, {"rejected_prediction_tokens", integer()}}, {});
   return object(
       "Tokens read and written, each once. Of /metrics, request_prompt_tokens agrees with prompt_tokens; "
       "prompt_tokens_total counts what decoders computed, again after a preemption too.",
       {{"prompt_tokens", integer()}, {"completion_tokens", integer()}, {"total_tokens", integer()}},
-      {{"prompt_tokens_details", std::move(details)}});
+      {{"prompt_tokens_details", std::move(details)}, {"completion_tokens_details", std::move(guesses)}});
 }
 
 Json images() {

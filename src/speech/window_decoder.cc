@@ -374,6 +374,8 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
       asked.probe = PromptProbe{start_index, *model_.tokens->no_speech};
     }
     asked.seed = options_.seed * 0x9e3779b97f4a7c15u + window_key * kMostTemperatures + i;
+    // Of a window that is decoded again much comes again.
+    if (i > 0 && asked.num_beams == 1) asked.draft_token_ids = answer.tokens;
     ASSIGN_OR_RETURN(answer, decode_at(window, prompt, asked));
     answer.temperature = temperatures_[i];
     if (!needs_fallback(answer.scores, options_.thresholds)) break;

@@ -44,6 +44,8 @@ struct EngineConfig {
   MediaLimits media_limits;                   // of requests' images
   std::string header_font;                    // a file; "": none
   bool share_identical_inputs = true;
+  std::string speculative_config;  // JSON (speculation_options.h); "": requests' own drafts alone
+  std::optional<int32_t> num_speculative_tokens;
   uint64_t seed = 0;
   bool sizes_only = false;  // the plan of memory alone: no weight is read, and no step may run
   bool debug_poison = false;

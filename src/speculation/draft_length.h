@@ -1,0 +1,49 @@
+// How many drafts a sequence gets: as many as give the most tokens a second, by what steps of so many rows have cost and
+// how many drafts of the sequence were accepted. So drafts end by themselves where they do not pay: in large batches,
+// whose rows cost what they compute, and behind a drafter that is wrong. The number depends on time; no answer does.
+//
+// Owned by the engine's speculator. Not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace transept {
+
+// Of a sequence, or of all together.
+struct Acceptance {
+  double share = 0.7;   // mean of drafts that were accepted
+  double weight = 2;    // of it, in drafts
+  int32_t num_idle = 0;  // steps without drafts since the last ones
+  int32_t patience = 0;  // steps after which they are tried again; 0: not idle
+
+  // `num_accepted` of `num_drafts` drafts of one step; those behind the first that was wrong say nothing.
+  void count(int32_t num_drafts, int32_t num_accepted, double half_life);
+};
+
+class DraftLength final {
+ public:
+  // most: the ceiling. is_adaptive: false: always the ceiling.
+  explicit DraftLength(bool is_adaptive) : is_adaptive_(is_adaptive) {}
+
+  // The drafts of a sequence among `num_seqs` that decode in the step, `most` at most.
+  int32_t choose(int32_t num_seqs, int32_t most, Acceptance& acceptance);
+  // A step of decoding rows alone, `num_drafts` of them drafts.
+  void count(int32_t num_seqs, int32_t num_drafts, double seconds);
+
+ private:
+  static constexpr size_t kBuckets = 12;
+  struct Cost {
+    double seconds = 0;  // mean
+    int32_t count = 0;
+  };
+  static size_t bucket(int32_t count);
+  double cost(size_t seqs, int32_t num_drafts) const;
+
+  bool is_adaptive_;
+  int32_t num_since_bare_ = 0;  // steps with drafts since one without
+  // By sequences, and by drafts of all together: 0, 1, 2, 3 to 4, 5 to 8, ...
+  std::array<std::array<Cost, kBuckets>, kBuckets> costs_;
+};
+
+}  // namespace transept
