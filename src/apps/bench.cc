@@ -134,7 +134,8 @@ void describe_workload(const std::string& mode, const BenchWorkload& work, Json&
 
 Json report(const std::string& mode, const BenchWorkload& work, const LoadedModel& model, const StartTimes& start,
             const std::vector<Call>& calls) {
-  std::vector<double> seconds, encodes, rates, decode_rates, steps_of_calls, decode_steps, steps, latencies, first_tokens;
+  std::vector<double> seconds, encodes, rates, decode_rates, steps_of_calls, decode_steps, steps, latencies,
+      first_tokens;
   double total = 0;
   for (const Call& call : calls) {
     seconds.push_back(call.seconds);

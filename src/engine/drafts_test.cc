@@ -24,7 +24,8 @@ class Drafts : public testing::FamilyRequests {
     const auto known = truth_.find(id);
     if (known == truth_.end() || params.num_beams > 1) return;
     params.draft_token_ids = known->second.ids.at(0);
-    for (size_t i = static_cast<size_t>(rarity_); i <= params.draft_token_ids.size(); i += static_cast<size_t>(rarity_)) {
+    for (size_t i = static_cast<size_t>(rarity_); i <= params.draft_token_ids.size();
+         i += static_cast<size_t>(rarity_)) {
       params.draft_token_ids[i - 1] = (params.draft_token_ids[i - 1] + 1) % 7;
     }
   }

@@ -91,8 +91,8 @@ class History final {
 
   // Of any method, length and truth; in some histories only requests that bring drafts have any.
   void choose_drafts(SpeculationOptions& speculation) {
-    speculation.method = random_.any_of({DraftMethod::kGiven, DraftMethod::kNgram, DraftMethod::kCopy,
-                                         DraftMethod::kRandom, DraftMethod::kRandom});
+    speculation.method = random_.any_of(
+        {DraftMethod::kGiven, DraftMethod::kNgram, DraftMethod::kCopy, DraftMethod::kRandom, DraftMethod::kRandom});
     speculation.num_speculative_tokens = random_.draw(1, 9);
     speculation.prompt_lookup_min = random_.draw(1, 2);
     if (speculation.method == DraftMethod::kRandom) speculation.truth = random_.any_of({0.0, 0.5, 0.9, 1.0});
@@ -124,15 +124,14 @@ class History final {
     for (const TableSpec& spec : blocks.specs) {
       specs += str_cat(spec.owner == TableOwner::kGroup ? ", cross " : ", self ", spec.tokens_per_block);
     }
-    return str_cat("block_size ", blocks.block_size, specs, ", device blocks ", blocks.num_device_blocks,
-                   ", host blocks ", blocks.num_host_blocks, ", watermark ", blocks.watermark, ", sharing ",
-                   blocks.share_identical_inputs, ", max_num_seqs ", scheduler.max_num_seqs,
-                   ", max_num_batched_tokens ", scheduler.max_num_batched_tokens, ", max_num_encoder_tokens ",
-                   scheduler.max_num_encoder_tokens, ", preemption ",
-                   modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
-                   options_.encode_slice.seconds, ", drafts of method ",
-                   static_cast<int32_t>(options_.speculation.method), ", up to ",
-                   *options_.speculation.num_speculative_tokens);
+    return str_cat(
+        "block_size ", blocks.block_size, specs, ", device blocks ", blocks.num_device_blocks, ", host blocks ",
+        blocks.num_host_blocks, ", watermark ", blocks.watermark, ", sharing ", blocks.share_identical_inputs,
+        ", max_num_seqs ", scheduler.max_num_seqs, ", max_num_batched_tokens ", scheduler.max_num_batched_tokens,
+        ", max_num_encoder_tokens ", scheduler.max_num_encoder_tokens, ", preemption ",
+        modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
+        options_.encode_slice.seconds, ", drafts of method ", static_cast<int32_t>(options_.speculation.method),
+        ", up to ", *options_.speculation.num_speculative_tokens);
   }
 
   std::string live() {
@@ -345,7 +344,8 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   std::signal(SIGABRT, previous);
   std::printf(
       "%ld requests in %ld steps: %ld beam searches, %ld refused, %ld aborted, %ld without a token left, %ld "
-      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld of them long, %ld found; %ld "
+      "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld of them long, %ld found; "
+      "%ld "
       "runs of %ld drafts, %ld of them right\n",
       totals.requests, totals.steps, totals.beam_searches, totals.refused, totals.aborted, totals.nothing_left,
       totals.too_close, 100.0 * static_cast<double>(totals.too_close) / static_cast<double>(totals.requests),

@@ -14,9 +14,9 @@ namespace transept {
 
 // Guesses of tokens that were run, since the start (vLLM's spec_decode metrics).
 struct DraftStats {
-  int64_t num_drafts = 0;           // runs of guesses: one a sequence and step
+  int64_t num_drafts = 0;  // runs of guesses: one a sequence and step
   int64_t num_draft_tokens = 0;
-  int64_t num_accepted_tokens = 0;  // that became tokens of an answer
+  int64_t num_accepted_tokens = 0;                                   // that became tokens of an answer
   std::array<int64_t, kMostSpeculativeTokens> num_accepted_at = {};  // by place in the run
 };
 

@@ -188,8 +188,7 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
   row.wants_logprob = !params.skip_cumulative_logprob || params.logprobs.has_value() || params.num_seqs() > params.n;
   row.align = aligns(state.inputs, params);
   row.num_candidates = state.beams == nullptr ? 0 : state.beams->num_candidates();
-  build_row_edits(params,
-                  {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), generated, vocab_size_},
+  build_row_edits(params, {state.inputs.encoder_token_ids(), seq.prompt_token_ids(), generated, vocab_size_},
                   row.edits);
 }
 

@@ -164,7 +164,8 @@ void Speculator::count(const StepPlan& plan, const StepOutput& output,
   }
   const bool decodes_alone = scheduled.encodes.empty() && !scheduled.long_encode.runs &&
                              scheduled.num_decoder_tokens == scheduled.num_seqs + scheduled.num_draft_tokens;
-  if (!groups_.empty() && decodes_alone) length_.count(scheduled.num_seqs, scheduled.num_draft_tokens, output.decode_seconds);
+  if (!groups_.empty() && decodes_alone)
+    length_.count(scheduled.num_seqs, scheduled.num_draft_tokens, output.decode_seconds);
 }
 
 }  // namespace transept

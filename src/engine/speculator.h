@@ -1,7 +1,7 @@
-// Puts drafts into a step's plan, and learns from what became of them: which sequences, whose guesses, how many. Guesses
-// come from the request's own draft, else by the engine's method (speculation/). A guess ends before a token that its own
-// edits forbid, that ends the sequence, or that is no id; what fits into the step's spare budget and free blocks
-// is run (Scheduler::add_drafts).
+// Puts drafts into a step's plan, and learns from what became of them: which sequences, whose guesses, how many.
+// Guesses come from the request's own draft, else by the engine's method (speculation/). A guess ends before a token
+// that its own edits forbid, that ends the sequence, or that is no id; what fits into the step's spare budget and free
+// blocks is run (Scheduler::add_drafts).
 //
 // Owned by the engine. Not thread-safe (engine thread).
 #pragma once
@@ -34,8 +34,8 @@ class Speculator final {
   // Adds drafts to the plan, before its rows are planned. No sequence of a prompt, of beams or of a score gets any.
   void draft(SchedulerOutputs& scheduled);
   // Call after the step was executed and its tokens were appended.
-  void count(const StepPlan& plan, const StepOutput& output,
-             std::span<const OutputProcessor::DraftOutcome> outcomes, DraftStats& stats);
+  void count(const StepPlan& plan, const StepOutput& output, std::span<const OutputProcessor::DraftOutcome> outcomes,
+             DraftStats& stats);
 
  private:
   struct SequenceState {
@@ -54,10 +54,10 @@ class Speculator final {
   SpeculationOptions options_;
   Scheduler& scheduler_;
   int32_t vocab_size_;
-  bool is_one_vocabulary_;  // the encoder's ids are the decoder's
+  bool is_one_vocabulary_;                // the encoder's ids are the decoder's
   std::unique_ptr<Drafter> given_, own_;  // own_: null with DraftMethod::kGiven
   DraftLength length_;
-  Acceptance of_given_, of_own_;  // of all sequences: what a new one begins with
+  Acceptance of_given_, of_own_;                     // of all sequences: what a new one begins with
   absl::flat_hash_map<GroupId, GroupState> groups_;  // those that may have drafts
   std::vector<int32_t> draft_;
   std::vector<int32_t> generated_;  // and the drafts so far

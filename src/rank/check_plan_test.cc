@@ -120,13 +120,34 @@ TEST(CheckPlan, WhatIsNotSoundIsRefusedByItsName) {
       {"copy", [](StepPlan& p) { p.scheduled.moves.copy[0].dst = 8; }},
       {"freed_device", [](StepPlan& p) { p.scheduled.moves.freed_device = {8}; }},
       {"freed_host", [](StepPlan& p) { p.scheduled.moves.freed_host = {4}; }},
-      {"truncated spec", [](StepPlan& p) { p.scheduled.moves.truncated = {{-1, 0, 0, 1}}; }},
-      {"truncated spec", [](StepPlan& p) { p.scheduled.moves.truncated = {{1, 0, 0, 1}}; }},
-      {"truncated spec", [](StepPlan& p) { p.scheduled.moves.truncated = {{9, 0, 0, 1}}; }},
-      {"truncated block", [](StepPlan& p) { p.scheduled.moves.truncated = {{0, 8, 0, 1}}; }},
-      {"truncated begin", [](StepPlan& p) { p.scheduled.moves.truncated = {{0, 0, -1, 1}}; }},
-      {"truncated begin", [](StepPlan& p) { p.scheduled.moves.truncated = {{0, 0, 1, 1}}; }},
-      {"truncated end", [](StepPlan& p) { p.scheduled.moves.truncated = {{0, 0, 0, 100}}; }},
+      {"truncated spec",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{-1, 0, 0, 1}};
+       }},
+      {"truncated spec",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{1, 0, 0, 1}};
+       }},
+      {"truncated spec",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{9, 0, 0, 1}};
+       }},
+      {"truncated block",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{0, 8, 0, 1}};
+       }},
+      {"truncated begin",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{0, 0, -1, 1}};
+       }},
+      {"truncated begin",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{0, 0, 1, 1}};
+       }},
+      {"truncated end",
+       [](StepPlan& p) {
+         p.scheduled.moves.truncated = {{0, 0, 0, 100}};
+       }},
       {"num_drafts", [&](StepPlan& p) { group(p, 0).seq_data[0].num_drafts = -1; }},
       {"num_drafts", [&](StepPlan& p) { group(p, 0).seq_data[0].num_drafts = 2; }},
       {"group_tables", [&](StepPlan& p) { group(p, 0).group_tables[0] = {}; }},

@@ -508,8 +508,8 @@ void EncoderDecoderModelRunner::poison_slots(std::span<const SlotRange> ranges) 
     metadata.block_size = info_.tables[i].tokens_per_block;
     metadata.kv_dtype = options_.kv_dtype;
     AttentionArgs args;
-    args.k = args.v =
-        TensorView(reinterpret_cast<float*>(bytes.data()), DType::kFloat32, {num_rows, spec.num_kv_heads, spec.head_dim});
+    args.k = args.v = TensorView(reinterpret_cast<float*>(bytes.data()), DType::kFloat32,
+                                 {num_rows, spec.num_kv_heads, spec.head_dim});
     Context context = make_context(*arena_, false);
     for (const TensorView& layer : kv_->layers(i)) {
       args.kv_cache = layer;

@@ -137,12 +137,15 @@ TEST(ParseBody, ReadsWhatHttpAloneHas) {
 // What begins as a list and is none is refused as the text that it is.
 // OpenAI's prediction.
 TEST(ParseBody, APredictionIsATextOrPartsOfOne) {
-  const auto parsed = [](std::string_view prediction) { return parse_with(at::kCompletions, "prediction", json(prediction)); };
+  const auto parsed = [](std::string_view prediction) {
+    return parse_with(at::kCompletions, "prediction", json(prediction));
+  };
   EXPECT_EQ(parsed(R"({"type": "content", "content": "as before"})")->prompt_options.prediction, "as before");
   EXPECT_EQ(parsed(R"({"type": "content", "content": ""})")->prompt_options.prediction, "");
-  EXPECT_EQ(parsed(R"({"type": "content", "content": [{"type": "text", "text": "as "}, {"type": "text", "text": "before"}]})")
-                ->prompt_options.prediction,
-            "as before");
+  EXPECT_EQ(
+      parsed(R"({"type": "content", "content": [{"type": "text", "text": "as "}, {"type": "text", "text": "before"}]})")
+          ->prompt_options.prediction,
+      "as before");
   EXPECT_FALSE(parsed("null")->prompt_options.prediction.has_value());
   const std::pair<const char*, const char*> wrong[] = {
       {R"("as before")", "prediction"},
@@ -165,7 +168,8 @@ TEST(ParseBody, DraftIdsAreBounded) {
   for (int i = 0; i < 1'000'000; ++i) ids.push_back(3);
   EXPECT_EQ(error_param(parse_with(at::kCompletions, "draft_token_ids", ids).status()), "draft_token_ids");
   for (const char* value : {"7", R"("7")", "[-1]", R"(["a"])", "[2147483648]", "[1.5]", "[[1]]"}) {
-    EXPECT_EQ(error_param(parse_with(at::kCompletions, "draft_token_ids", json(value)).status()), "draft_token_ids") << value;
+    EXPECT_EQ(error_param(parse_with(at::kCompletions, "draft_token_ids", json(value)).status()), "draft_token_ids")
+        << value;
   }
 }
 

@@ -102,20 +102,21 @@ class Scheduler final {
   // encode of an earlier plan that was not marked computed is planned again.
   void schedule(SchedulerOutputs& outputs);
 
-  // Adds drafts behind the last row of a planned sequence, as many of them as fit into what the plan leaves of the token
-  // budget and of free blocks. So drafts never preempt a group, never delay one that waits, and evict no idle table.
-  // Call after schedule(). Returns how many it took. REQUIRES: the sequence is sampled and has no drafts, its plan is
-  // that of one row, and with the drafts and one token more it is no longer than max_tokens_per_seq.
+  // Adds drafts behind the last row of a planned sequence, as many of them as fit into what the plan leaves of the
+  // token budget and of free blocks. So drafts never preempt a group, never delay one that waits, and evict no idle
+  // table. Call after schedule(). Returns how many it took. REQUIRES: the sequence is sampled and has no drafts, its
+  // plan is that of one row, and with the drafts and one token more it is no longer than max_tokens_per_seq.
   int32_t add_drafts(SchedulerOutputs& outputs, size_t group_idx, size_t seq_idx, std::span<const int32_t> drafts);
   // Rows that add_drafts() can still take.
   int32_t num_spare_tokens() const { return num_spare_tokens_; }
   // Drafts of the executed plan became tokens: the first `num_kept` rows of drafts count as computed, and the slots of
-  // the others are given back. Call after mark_computed(), when the tokens were appended. No-op for a finished sequence.
+  // the others are given back. Call after mark_computed(), when the tokens were appended. No-op for a finished
+  // sequence.
   void settle_drafts(Sequence& seq, int32_t num_kept);
 
-  // Records that the plan was executed: its rows are in the cache, but those of drafts count only once they are settled.
-  // Call before tokens are appended. Skips groups that were aborted since schedule(). long_encode_ended: the execution
-  // ended the plan's long encode.
+  // Records that the plan was executed: its rows are in the cache, but those of drafts count only once they are
+  // settled. Call before tokens are appended. Skips groups that were aborted since schedule(). long_encode_ended: the
+  // execution ended the plan's long encode.
   void mark_computed(const SchedulerOutputs& outputs, bool long_encode_ended = false);
 
   // Returns a new sequence of the group that shares all tokens and blocks with `parent`; no block is allocated until

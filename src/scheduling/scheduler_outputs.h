@@ -24,15 +24,15 @@ struct SequenceData {
   int32_t index = 0;               // of the sequence in its group
   int32_t context_len = 0;         // tokens whose K and V are in the cache already
   std::vector<int32_t> token_ids;  // new rows; never empty
-  // The last row before the drafts is the sequence's last token: its logits give the next token. False while a prompt or a recompute is
-  // fed in parts.
+  // The last row before the drafts is the sequence's last token: its logits give the next token. False while a prompt
+  // or a recompute is fed in parts.
   bool sampled = false;
   // The last rows are drafts: guesses of the tokens behind the sequence's last one. Row r of them is real only if those
   // before it are, and the token chosen for the row before it is the draft itself (Scheduler::add_drafts).
   int32_t num_drafts = 0;
-  // New rows [first_logits_row, token_ids.size()) need logits: only the last row and drafts, unless prompt_logprobs or score_only
-  // request those of the prompt. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1. Does not
-  // count a probe (SamplingParams::probe): StepPlan::rows lists all rows that need logits.
+  // New rows [first_logits_row, token_ids.size()) need logits: only the last row and drafts, unless prompt_logprobs or
+  // score_only request those of the prompt. Equal to token_ids.size(): none. Row r predicts token context_len + r + 1.
+  // Does not count a probe (SamplingParams::probe): StepPlan::rows lists all rows that need logits.
   int32_t first_logits_row = 0;
   // Positions of the new rows. Empty: row r stands at context_len + r + position_delta, on every axis. Else those of
   // the first positions.size() / ModelSpec::position_axes rows, [position_axes, rows]; rows behind them as above.

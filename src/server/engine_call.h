@@ -61,7 +61,8 @@ struct Usage {
 
   void add(const RequestOutput& finished);         // a whole answer, not pieces
   void add_drafts(const RequestOutput& finished);  // part of add(); of a stream's last piece
-  // prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details; completion_tokens_details if guesses were run
+  // prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details; completion_tokens_details if guesses were
+  // run
   Json to_json() const;
 };
 

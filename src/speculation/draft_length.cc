@@ -8,9 +8,9 @@ namespace transept {
 namespace {
 
 constexpr double kHalf = 0.5;
-constexpr double kNewest = 0.125;   // weight of the newest measurement of a cost
-constexpr double kOutlier = 2;      // times the mean: a measurement counts as this at most
-constexpr int32_t kFewSteps = 3;    // measurements of steps without drafts before any is made
+constexpr double kNewest = 0.125;    // weight of the newest measurement of a cost
+constexpr double kOutlier = 2;       // times the mean: a measurement counts as this at most
+constexpr int32_t kFewSteps = 3;     // measurements of steps without drafts before any is made
 constexpr int32_t kBareEvery = 256;  // steps with drafts, after which one goes without, to measure it again
 constexpr double kLeastGain = 1.05;  // of tokens a second
 constexpr int32_t kFirstPatience = 16, kMostPatience = 256;

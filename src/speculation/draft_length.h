@@ -1,6 +1,7 @@
-// How many drafts a sequence gets: as many as give the most tokens a second, by what steps of so many rows have cost and
-// how many drafts of the sequence were accepted. So drafts end by themselves where they do not pay: in large batches,
-// whose rows cost what they compute, and behind a drafter that is wrong. The number depends on time; no answer does.
+// How many drafts a sequence gets: as many as give the most tokens a second, by what steps of so many rows have cost
+// and how many drafts of the sequence were accepted. So drafts end by themselves where they do not pay: in large
+// batches, whose rows cost what they compute, and behind a drafter that is wrong. The number depends on time; no answer
+// does.
 //
 // Owned by the engine's speculator. Not thread-safe.
 #pragma once
@@ -12,8 +13,8 @@ namespace transept {
 
 // Of a sequence, or of all together.
 struct Acceptance {
-  double share = 0.7;   // mean of drafts that were accepted
-  double weight = 2;    // of it, in drafts
+  double share = 0.7;    // mean of drafts that were accepted
+  double weight = 2;     // of it, in drafts
   int32_t num_idle = 0;  // steps without drafts since the last ones
   int32_t patience = 0;  // steps after which they are tried again; 0: not idle
 

@@ -1,5 +1,5 @@
-// The interface of what guesses the next tokens of a sequence. A guess may be anything: it costs or saves time, and never
-// changes an answer (accept.h).
+// The interface of what guesses the next tokens of a sequence. A guess may be anything: it costs or saves time, and
+// never changes an answer (accept.h).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  // Replaces `draft` by at most ask.max_tokens guesses of the tokens after ask.tokens; none, if it has no guess. Ids may
-  // be out of range: the caller cuts there. Allocates nothing but what `draft` lacks. Not thread-safe.
+  // Replaces `draft` by at most ask.max_tokens guesses of the tokens after ask.tokens; none, if it has no guess. Ids
+  // may be out of range: the caller cuts there. Allocates nothing but what `draft` lacks. Not thread-safe.
   virtual void propose(const DraftAsk& ask, DraftMemory& memory, std::vector<int32_t>& draft) = 0;
 };
 

@@ -16,7 +16,8 @@ Match find_tail(std::span<const int32_t> text, std::ptrdiff_t last, std::span<co
   for (std::ptrdiff_t end = last; end > best.length && best.length < most; --end) {
     int32_t length = 0;
     const auto longest = static_cast<int32_t>(std::min<std::ptrdiff_t>({most, end, std::ssize(tail)}));
-    while (length < longest && text[static_cast<size_t>(end - 1 - length)] == tail[tail.size() - 1 - static_cast<size_t>(length)]) {
+    while (length < longest &&
+           text[static_cast<size_t>(end - 1 - length)] == tail[tail.size() - 1 - static_cast<size_t>(length)]) {
       ++length;
     }
     if (length > best.length) best = {end, length};
@@ -31,7 +32,8 @@ void NgramDrafter::propose(const DraftAsk& ask, DraftMemory&, std::vector<int32_
   const std::span<const int32_t> own = ask.tokens;
   // What ends with the sequence is the tail itself; a match in the input must leave a token behind it.
   const Match in_own = find_tail(own, std::ssize(own) - 1, own, max_);
-  const Match in_source = in_own.length >= max_ ? Match() : find_tail(ask.source, std::ssize(ask.source) - 1, own, max_);
+  const Match in_source =
+      in_own.length >= max_ ? Match() : find_tail(ask.source, std::ssize(ask.source) - 1, own, max_);
   const bool takes_own = in_own.length >= in_source.length;
   const Match& match = takes_own ? in_own : in_source;
   if (match.length < min_) return;

@@ -13,7 +13,7 @@ namespace transept {
 class RandomDrafter final : public Drafter {
  public:
   struct Options {
-    double truth = 0.5;           // probability of a right token
+    double truth = 0.5;             // probability of a right token
     bool has_random_length = true;  // 0 to ask.max_tokens; false: as many as asked for
     uint64_t seed = 0;
     int32_t vocab_size = 0;  // > 1

@@ -34,8 +34,8 @@ StatusOr<DraftMethod> read_method(const Json& value) {
   if (name == "copy") return DraftMethod::kCopy;
   if (name == "given") return DraftMethod::kGiven;
   if (name == "random") return DraftMethod::kRandom;
-  constexpr std::array kOthers = {"model", "draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "suffix",
-                                  "mtp",   "deepseek_mtp"};
+  constexpr std::array kOthers = {"model",          "draft_model", "eagle", "eagle3",      "medusa",
+                                  "mlp_speculator", "suffix",      "mtp",   "deepseek_mtp"};
   if (std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end()) {
     return unimplemented("--speculative-config: method: ", quoted(name),
                          " is not supported: drafts of another model and of heads are not; given, ngram and copy are");
@@ -111,8 +111,8 @@ StatusOr<SpeculationOptions> parse_speculative_config(std::string_view json) {
     options.prompt_lookup_max = std::max(options.prompt_lookup_min, options.prompt_lookup_max);
   }
   if (options.prompt_lookup_min > options.prompt_lookup_max) {
-    return bad("prompt_lookup_min", str_cat(options.prompt_lookup_min, " is more than prompt_lookup_max (",
-                                            options.prompt_lookup_max, ")"));
+    return bad("prompt_lookup_min",
+               str_cat(options.prompt_lookup_min, " is more than prompt_lookup_max (", options.prompt_lookup_max, ")"));
   }
   if (options.method == DraftMethod::kRandom) options.is_adaptive = false;  // tests repeat
   return options;

@@ -36,9 +36,9 @@ struct SpeculationOptions {
 };
 
 // A JSON object: {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 2}. With
-// "random", which is not adaptive: "seed", "truth" (0 to 1). Without a method: ngram if a key of its own is there, else given. Errors:
-// kInvalidArgument, naming the key, for text that is no JSON object, an unknown key, a value out of range, a key of
-// another method; kUnimplemented for the methods of vLLM that this version has not: "model" and heads.
+// "random", which is not adaptive: "seed", "truth" (0 to 1). Without a method: ngram if a key of its own is there, else
+// given. Errors: kInvalidArgument, naming the key, for text that is no JSON object, an unknown key, a value out of
+// range, a key of another method; kUnimplemented for the methods of vLLM that this version has not: "model" and heads.
 StatusOr<SpeculationOptions> parse_speculative_config(std::string_view json);
 
 // Those of both flags: --speculative-config ("": none) and --num-speculative-tokens. Errors: as above; a number out of

@@ -28,8 +28,7 @@ void follow(std::span<const int32_t> text, std::span<const int32_t> output, Draf
   }
   ++memory.num_lost;
   if (memory.num_seen < 2) return;
-  const int32_t found =
-      find_again(text, memory.place, output[static_cast<size_t>(memory.num_seen) - 2], token);
+  const int32_t found = find_again(text, memory.place, output[static_cast<size_t>(memory.num_seen) - 2], token);
   if (found < 0) return;
   memory.place = found;
   memory.num_lost = 0;

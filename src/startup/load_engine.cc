@@ -119,8 +119,7 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const Ex
   if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
   options.encode_slice = encode_slice;
   options.max_trace_steps = config.max_trace_steps;
-  ASSIGN_OR_RETURN(options.speculation,
-                   settle_speculation(config.speculative_config, config.num_speculative_tokens));
+  ASSIGN_OR_RETURN(options.speculation, settle_speculation(config.speculative_config, config.num_speculative_tokens));
   RETURN_IF_ERROR(options.scheduler.validate());
   RETURN_IF_ERROR(options.blocks.validate());
   return options;
