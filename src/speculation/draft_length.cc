@@ -8,7 +8,9 @@ namespace transept {
 namespace {
 
 constexpr double kHalf = 0.5;
-constexpr double kNewest = 0.125;    // weight of the newest measurement of a cost
+// The weight of the newest measurement of a cost, if it is slower than the mean or faster.
+constexpr double kSlower = 0.125, kFaster = 0.25;
+constexpr double kForgetting = 64;   // steps without drafts that halve what a cost was above theirs
 constexpr double kOutlier = 2;       // times the mean: a measurement counts as this at most
 constexpr int32_t kFewSteps = 3;     // measurements of steps without drafts before any is made
 constexpr int32_t kBareEvery = 256;  // steps with drafts, after which one goes without, to measure it again
@@ -34,11 +36,17 @@ size_t DraftLength::bucket(int32_t count) {
   return std::min<size_t>(static_cast<size_t>(std::bit_width(static_cast<uint32_t>(count - 1))) + 1, kBuckets - 1);
 }
 
-// What was never measured is taken to cost what fewer drafts do, and so is tried.
+// What was never measured is taken to cost what fewer drafts do, and so is tried. What was dear is forgotten, and so is
+// tried again.
 double DraftLength::cost(size_t seqs, int32_t num_drafts) const {
-  double seconds = 0;
-  for (size_t i = 0; i <= bucket(num_drafts); ++i) seconds = std::max(seconds, costs_[seqs][i].seconds);
-  return seconds;
+  const Cost& bare = costs_[seqs][0];
+  for (size_t i = bucket(num_drafts); i > 0; --i) {
+    const Cost& measured = costs_[seqs][i];
+    if (measured.count == 0) continue;
+    const double age = bare.count - measured.last;
+    return bare.seconds + std::max(measured.seconds - bare.seconds, 0.0) * std::pow(kHalf, age / kForgetting);
+  }
+  return bare.seconds;
 }
 
 int32_t DraftLength::choose(int32_t num_seqs, int32_t most, Acceptance& acceptance) {
@@ -71,10 +79,11 @@ void DraftLength::count(int32_t num_seqs, int32_t num_drafts, double seconds) {
   if (seconds <= 0) return;
   Cost& cost = costs_[bucket(num_seqs)][bucket(num_drafts)];
   ++cost.count;
+  cost.last = costs_[bucket(num_seqs)][0].count;
   if (cost.count == 1) {
     cost.seconds = seconds;
   } else {
-    const double newest = std::max(kNewest, 1.0 / cost.count);
+    const double newest = std::max(seconds > cost.seconds ? kSlower : kFaster, 1.0 / cost.count);
     cost.seconds += newest * (std::min(seconds, kOutlier * cost.seconds) - cost.seconds);
   }
 }

@@ -35,8 +35,9 @@ class DraftLength final {
  private:
   static constexpr size_t kBuckets = 12;
   struct Cost {
-    double seconds = 0;  // mean
+    double seconds = 0;  // mean; what is slower than it weighs less, as others use the machine, too
     int32_t count = 0;
+    int32_t last = 0;  // the count of steps without drafts when it was measured last
   };
   static size_t bucket(int32_t count);
   double cost(size_t seqs, int32_t num_drafts) const;
