@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzzers of files of other programs: tests/fuzz/ggml_file_fuzz/, tests/fuzz/gguf_file_fuzz/.
+"""Writes the seeds of the fuzzers of files of other programs: tests/fuzz/ggml_file_fuzz/, gguf_file_fuzz/, npz_file_fuzz/, marian_yaml_fuzz/.
 
     tools/make_foreign_seeds.py
 
-Small files with every type of value and of tensor that the readers know (src/foreign/ggml_file.h, gguf_file.h).
+Small files with every type of value and of tensor that the readers know (src/foreign/ggml_file.h, gguf_file.h, npz_file.h, marian_yaml.h).
 """
+import io
 import struct
+import zipfile
 from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parent.parent / "tests/fuzz"
@@ -47,8 +49,52 @@ def gguf(version):
     return head + bytes(-len(head) % 32) + data
 
 
+OPTIONS = """type: transformer
+enc-depth: 1
+dec-depth: 2
+transformer-heads: 2
+transformer-preprocess: ""
+transformer-postprocess: dan
+transformer-ffn-activation: relu
+transformer-tied-layers: [1, 1]
+dim-vocabs:
+  - 4
+  - 4
+"""
+YAML = OPTIONS + """</s>: 0
+"<unk>": 1
+"\\x01\\u2581\\"": 2
+'it''s': 3
+? a long one
+: 4
+none:
+  []
+below:
+  text # a comment
+list: [a, "b, c", 'd']
+"""
+
+
+def npy(descr, shape, data, version=1, fortran=False):
+    sides = "".join(f"{side}, " for side in shape)
+    header = f"{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({sides}), }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(header)) + header + data
+
+
+def npz(force_zip64):
+    arrays = {"a": npy("<f4", (2, 3), bytes(24)), "b": npy("<f2", (1, 4), bytes(8), 2), "c": npy("|u1", (), b"x", 3),
+              "special:model.yml": npy("<i1", (len(OPTIONS) + 1,), OPTIONS.encode() + b"\0")}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=force_zip64) as entry:
+                entry.write(array)
+    return out.getvalue()
+
+
 def main():
-    seeds = {"ggml_file_fuzz/all_types": ggml(), "gguf_file_fuzz/version2": gguf(2), "gguf_file_fuzz/version3": gguf(3)}
+    seeds = {"ggml_file_fuzz/all_types": ggml(), "gguf_file_fuzz/version2": gguf(2), "gguf_file_fuzz/version3": gguf(3),
+             "npz_file_fuzz/marian": npz(False), "npz_file_fuzz/numpy": npz(True), "marian_yaml_fuzz/all_forms": YAML.encode()}
     for name, seed in seeds.items():
         (FUZZ / name).parent.mkdir(parents=True, exist_ok=True)
         (FUZZ / name).write_bytes(seed)

@@ -85,6 +85,7 @@ enum class Feature : uint8_t {
   kCodebooks,
   kQuantizedExperts,
   // Models and machines
+  kForeignFiles,
   kSlidingWindow,
   kLora,
   kCpu,
@@ -189,6 +190,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kCodebooks, .group = feature_groups::kQuantized, .name = "codebooks, rotations and ternary weights", .others = "quant_method: aqlm, vptq, higgs, spqr, squeezellm, sinq, bitnet", .refusal = "not read: give the original checkpoint and --quantization int8"},
     {.feature = Feature::kQuantizedExperts, .group = feature_groups::kQuantized, .name = "quantised mixtures of experts", .others = "quant_method: experts_int8, moe_wna16", .refusal = "no mixture of experts is supported"},
 
+    {.feature = Feature::kForeignFiles, .group = feature_groups::kModels, .name = "models in files of other programs: CTranslate2, whisper.cpp, llama.cpp (T5), Marian", .others = "model.bin, ggml-*.bin, *.gguf, *.npz"},
     {.feature = Feature::kSlidingWindow, .group = feature_groups::kModels, .name = "sliding-window attention", .others = "config.json: sliding_window, attention_window", .refusal = "sliding-window attention is not supported"},
     {.feature = Feature::kLora, .group = feature_groups::kModels, .name = "LoRA adapters", .flags = "--enable-lora, --lora-modules", .others = "adapter_config.json", .refusal = "LoRA adapters are not supported: merge them into the model's weights"},
     {.feature = Feature::kCpu, .group = feature_groups::kModels, .name = "the processor: generic x86-64, AVX2, AVX-512", .flags = "--device, --isa"},

@@ -153,16 +153,26 @@ constexpr QuantProbe kQuantProbes[] = {
 // Always there, or asked for elsewhere: engine_end_to_end_test.cc and tests/golden.py (batching, pools, block sizes,
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), server/chat_test.cc (chats),
 // apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
-// (separated encoders), the tests below (LoRA).
-const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,       Feature::kChat,
-                                            Feature::kScore,           Feature::kContinuousBatching,
-                                            Feature::kPagedSelfKv,     Feature::kPagedCrossKv,
-                                            Feature::kBlockSizes,      Feature::kPoison,
-                                            Feature::kSharedInputs,    Feature::kPinnedInputs,
-                                            Feature::kPrefixCaching,   Feature::kChunkedPrefill,
-                                            Feature::kSpeculation,     Feature::kDraftModel,
-                                            Feature::kShortlists,      Feature::kLora,
-                                            Feature::kTensorParallel,  Feature::kPipelineParallel,
+// (separated encoders), foreign_*_test.cc (files of other programs), the tests below (LoRA).
+const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
+                                            Feature::kChat,
+                                            Feature::kScore,
+                                            Feature::kContinuousBatching,
+                                            Feature::kPagedSelfKv,
+                                            Feature::kPagedCrossKv,
+                                            Feature::kBlockSizes,
+                                            Feature::kPoison,
+                                            Feature::kSharedInputs,
+                                            Feature::kPinnedInputs,
+                                            Feature::kPrefixCaching,
+                                            Feature::kChunkedPrefill,
+                                            Feature::kSpeculation,
+                                            Feature::kShortlists,
+                                            Feature::kLora,
+                                            Feature::kForeignFiles,
+                                            Feature::kDraftModel,
+                                            Feature::kTensorParallel,
+                                            Feature::kPipelineParallel,
                                             Feature::kSeparatedEncoder};
 
 class FeaturesTest : public ::testing::Test {

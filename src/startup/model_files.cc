@@ -13,6 +13,8 @@
 #include "foreign/ggml_whisper.h"
 #include "foreign/gguf_file.h"
 #include "foreign/gguf_t5.h"
+#include "foreign/marian_npz.h"
+#include "foreign/npz_file.h"
 
 namespace transept {
 namespace {
@@ -31,7 +33,18 @@ Opener opener_of(const fs::path& path) {
   if (begins_as_ggml_file(head)) return open_ggml_whisper;
   if (gguf_architecture(head) == "t5") return open_gguf_t5;
   if (is_ct2_spec(ct2_spec(head).value_or(""))) return open_ct2_model;
+  if (begins_as_npz_file(head)) return open_marian_npz;
   return nullptr;
+}
+
+// A lexical shortlist lies beside a Marian model.
+bool is_shortlist(const fs::path& path) { return path.filename().string().ends_with(".s2t.bin"); }
+
+// Files of these endings are models, or the folder is none of one file.
+bool is_model_name(const fs::path& path) {
+  const std::string name = path.filename().string(), ending = path.extension().string();
+  if (name.ends_with(".optimizer.npz") || is_shortlist(path)) return false;
+  return ending == ".bin" || ending == ".gguf" || ending == ".npz";
 }
 
 // CTranslate2 has a config.json of its own beside its model, which names no architecture.
@@ -55,7 +68,7 @@ std::optional<std::string> foreign_file(const std::string& model) {
   if (fs::exists(fs::path(model) / "config.json", error)) return std::nullopt;
   std::optional<std::string> found;
   for (fs::directory_iterator at(model, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().extension() != ".bin" && at->path().extension() != ".gguf") continue;
+    if (!is_model_name(at->path())) continue;
     if (found.has_value() || opener_of(at->path()) == nullptr) return std::nullopt;
     found = at->path().string();
   }

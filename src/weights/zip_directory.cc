@@ -154,7 +154,7 @@ StatusOr<Entry> read_central(Bytes directory, size_t& offset) {
 
 Status check_kind(const Entry& entry) {
   if (entry.method != 0) {
-    return entry.error(str_cat("is compressed (method ", entry.method, "); torch.save stores and never compresses"));
+    return entry.error(str_cat("is compressed (method ", entry.method, "), which is not read"));
   }
   if ((entry.flags & ~(kHasDescriptor | kIsUtf8)) != 0) {
     return entry.error(str_cat("flags ", entry.flags, " (encrypted?) are not read"));
@@ -178,13 +178,15 @@ StatusOr<size_t> check_descriptor(Bytes bytes, size_t offset, const Entry& entry
   return entry.error("the descriptor behind its data and the directory disagree");
 }
 
-// A local header that is followed by a descriptor leaves its checksum and sizes out.
-bool local_sizes_agree(Bytes bytes, size_t offset, const Entry& entry) {
+// A local header that is followed by a descriptor leaves its checksum and sizes out. extra: its extra fields, which
+// have the sizes that refer to them.
+bool local_sizes_agree(Bytes bytes, size_t offset, Bytes extra, const Entry& entry) {
   const auto crc = at<uint32_t>(bytes, offset + 14);
-  const auto packed = at<uint32_t>(bytes, offset + 18), size = at<uint32_t>(bytes, offset + 22);
-  if ((entry.flags & kHasDescriptor) != 0 && crc == 0 && packed == 0 && size == 0) return true;
-  const auto agrees = [&](uint32_t value) { return value == entry.size || value == kSee64; };
-  return crc == entry.crc && agrees(packed) && agrees(size);
+  Entry local = {
+      .name = entry.name, .packed_size = at<uint32_t>(bytes, offset + 18), .size = at<uint32_t>(bytes, offset + 22)};
+  if (!read_extra(extra, local).ok()) return false;
+  if ((entry.flags & kHasDescriptor) != 0 && crc == 0 && local.packed_size == 0 && local.size == 0) return true;
+  return crc == entry.crc && local.packed_size == entry.size && local.size == entry.size;
 }
 
 // The entry's data, and in `begin` and `end` everything that is its own. `bytes` end where the directory begins.
@@ -197,7 +199,7 @@ StatusOr<ZipEntry> read_local(Bytes bytes, const Entry& entry, size_t& begin, si
   if (data > bytes.size()) return entry.error("its header is cut off");
   const bool agrees = text(bytes.subspan(begin + kLocalBytes, name)) == entry.name &&
                       at<uint16_t>(bytes, begin + 6) == entry.flags && at<uint16_t>(bytes, begin + 8) == entry.method &&
-                      local_sizes_agree(bytes, begin, entry);
+                      local_sizes_agree(bytes, begin, bytes.subspan(data - extra, extra), entry);
   if (!agrees) return entry.error("its header and the directory disagree");
   if (!fits(bytes, data, entry.size)) return entry.error(str_cat("its ", entry.size, " bytes lie outside the file"));
   end = data + static_cast<size_t>(entry.size);

@@ -108,6 +108,26 @@ TEST(ZipDirectory, RefusesHeadersThatLie) {
   EXPECT_THAT(why(changed(good, kCentral, 34, uint16_t{1})), HasSubstr("is on another disk"));
 }
 
+TEST(ZipDirectory, AHeaderWhoseSizesAreInItsZip64FieldAgreesToo) {
+  // As numpy writes: sizes in the local header's field, though the directory has room for them.
+  const auto file = [](uint64_t size, uint64_t packed) {
+    using testing::number_bytes;
+    const TestEntry entry = {"a", "hello", 0, 0};
+    std::string local = testing::local_record(entry);
+    const std::string field =
+        number_bytes(uint16_t{1}) + number_bytes(uint16_t{16}) + number_bytes(size) + number_bytes(packed);
+    local.replace(18, 8, std::string(8, '\xFF'));
+    local.replace(28, 2, number_bytes(static_cast<uint16_t>(field.size())));
+    local.insert(31, field);
+    const std::string central = testing::central_record(entry, 0);
+    return local + central + testing::end_record(1, central.size(), local.size());
+  };
+  EXPECT_EQ(why(file(5, 5)), "read");
+  EXPECT_THAT(why(file(4, 5)), HasSubstr("disagree"));
+  EXPECT_THAT(why(file(5, 6)), HasSubstr("disagree"));
+  EXPECT_THAT(why(changed(two_entries(), kLocal, 22, uint32_t{0xFFFFFFFF})), HasSubstr("disagree"));
+}
+
 TEST(ZipDirectory, RefusesEntriesOverOthers) {
   // The second record of the directory is the first entry under another name, and then the same name.
   const TestEntry entry = {"a", "hello", 0, 0};
