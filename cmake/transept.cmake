@@ -19,6 +19,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
     target_compile_options(transept_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
 endif()
+if(TRANSEPT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # In company a source is no main file, whose types may have members of unnamed namespaces; and what is declared within a
+  # header's function may have the name of a source's own. Builds of single sources and clang-tidy look for the latter.
+  target_compile_options(transept_options INTERFACE -Wno-subobject-linkage -Wno-shadow)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(transept_options INTERFACE -Wthread-safety -Wthread-safety-beta)  # base/mutex.h
 endif()
