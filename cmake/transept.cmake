@@ -19,10 +19,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
     target_compile_options(transept_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
 endif()
-if(TRANSEPT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # In company a source is no main file, whose types may have members of unnamed namespaces; and what is declared within a
-  # header's function may have the name of a source's own. Builds of single sources and clang-tidy look for the latter.
-  target_compile_options(transept_options INTERFACE -Wno-subobject-linkage -Wno-shadow)
+if(TRANSEPT_UNITY)
+  # What is declared within a function of a header may have the name of a source's own, and means the same. Builds of single
+  # sources and clang-tidy look for what is hidden within a source.
+  target_compile_options(transept_options INTERFACE -Wno-shadow)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # A source in company is no main file, whose types may have members of unnamed namespaces.
+    target_compile_options(transept_options INTERFACE -Wno-subobject-linkage)
+  endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(transept_options INTERFACE -Wthread-safety -Wthread-safety-beta)  # base/mutex.h
