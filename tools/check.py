@@ -19,7 +19,7 @@ import check_text
 import format as formatting
 import lint
 import suites
-from repo import ROOT, changed_files, jobs
+from repo import ROOT, changed_files, configure_command, jobs
 from suites import Result
 
 LOGS = ROOT / "build" / "check"
@@ -51,7 +51,7 @@ def build(preset, *targets):
     """Compiles; the step fails with the compiler's words."""
     log = LOGS / f"build-{preset}.log"
     log.unlink(missing_ok=True)
-    commands = [["cmake", "--preset", preset], ["cmake", "--build", f"build/{preset}", "-j", str(jobs())]]
+    commands = [configure_command(preset), ["cmake", "--build", f"build/{preset}", "-j", str(jobs())]]
     commands[1] += ["--target", *targets] if targets else []
     return all(suites.run_logged(command, log) for command in commands)
 
@@ -119,7 +119,7 @@ def clients_step():
 
 def sanitized_step(preset, labels=()):
     """Builds a preset's tests (of the folders given) and runs them."""
-    if not suites.run_logged(["cmake", "--preset", preset], LOGS / f"build-{preset}.log"):
+    if not suites.run_logged(configure_command(preset), LOGS / f"build-{preset}.log"):
         return Result(failed=1, notes=tail(LOGS / f"build-{preset}.log"))
     known = targets_of(preset)
     wanted = [t for t in known if t.endswith("_test") and (not labels or t[:-5] in labels)]

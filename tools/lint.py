@@ -10,7 +10,7 @@ from pathlib import Path
 
 import check_includes
 import check_text
-from repo import ROOT, changed_files, cpp_files, jobs
+from repo import ROOT, changed_files, configure_command, cpp_files, jobs
 
 CLANG_TIDY = "clang-tidy-14"
 # clang's analyzer reads neither tests (it walks every path of gtest's macros: four times the time) nor these two, of
@@ -22,6 +22,8 @@ COMMANDS = ROOT / "build" / "lint"  # what build/release compiles and how
 # GCC's precompiled headers are none to clang, and without them a source shows that it includes what it uses.
 PRECOMPILED = re.compile(r" -Winvalid-pch| -fpch-preprocess| -include \S+/cmake_pch\.hxx")
 
+INCLUDED = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
 
 def without_precompiled_headers(commands):
     """Entries of compile_commands.json, without those that only compile such headers."""
@@ -29,9 +31,19 @@ def without_precompiled_headers(commands):
             if "cmake_pch.hxx" not in entry["file"]]
 
 
+def one_by_one(commands):
+    """The same, with an entry for each source of what is compiled in one call (TRANSEPT_UNITY)."""
+    entries = []
+    for entry in commands:
+        path = Path(entry["file"])
+        sources = INCLUDED.findall(path.read_text(encoding="utf-8")) if path.parent.name == "Unity" else [entry["file"]]
+        entries += [{**entry, "file": source, "command": entry["command"].replace(entry["file"], source)} for source in sources]
+    return entries
+
+
 def compiled_sources():
     """Sources that build/release compiles, relative to the root. clang-tidy finds there how."""
-    commands = without_precompiled_headers(json.loads((ROOT / "build" / "release" / "compile_commands.json").read_text()))
+    commands = one_by_one(without_precompiled_headers(json.loads((ROOT / "build" / "release" / "compile_commands.json").read_text())))
     COMMANDS.mkdir(parents=True, exist_ok=True)
     (COMMANDS / "compile_commands.json").write_text(json.dumps(commands, indent=1))
     sources = {Path(entry["file"]) for entry in commands}
@@ -68,7 +80,7 @@ def run_tidy(files):
 
 def configure():
     """clang-tidy reads how each file is compiled from the release build."""
-    subprocess.run(["cmake", "--preset", "release"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(configure_command("release"), cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def main():

@@ -1,5 +1,7 @@
 """Tests of how clang-tidy is told to read a source."""
+import tempfile
 import unittest
+from pathlib import Path
 
 import lint
 
@@ -18,6 +20,19 @@ class PrecompiledHeaders(unittest.TestCase):
 
     def test_what_compiles_them_is_no_source(self):
         self.assertEqual(lint.without_precompiled_headers([{"file": "/tree/build/host.dir/cmake_pch.hxx.cxx", "command": "c++"}]), [])
+
+
+class SourcesOfOneCall(unittest.TestCase):
+    def test_each_is_read_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            call = Path(folder) / "Unity" / "unity_g0_cxx.cxx"
+            call.parent.mkdir()
+            call.write_text('/* by CMake */\n\n#include "/tree/src/a.cc"\n\n#include "/tree/src/b.cc"\n')
+            entries = lint.one_by_one([{"file": str(call), "command": f"c++ -Isrc -c {call}", "directory": "/tree/build"},
+                                       {"file": "/tree/src/c.cc", "command": "c++ -c /tree/src/c.cc", "directory": "/tree/build"}])
+        self.assertEqual([entry["command"] for entry in entries],
+                         ["c++ -Isrc -c /tree/src/a.cc", "c++ -Isrc -c /tree/src/b.cc", "c++ -c /tree/src/c.cc"])
+        self.assertEqual([entry["file"] for entry in entries], ["/tree/src/a.cc", "/tree/src/b.cc", "/tree/src/c.cc"])
 
 
 if __name__ == "__main__":

@@ -59,10 +59,16 @@ def changed_files(base=None):
     return sorted(Path(name) for name in names if (ROOT / name).is_file()), base[:12]
 
 
+def configure_command(preset):
+    """CMake's. A new folder compiles several sources in one call (TRANSEPT_UNITY); one that is there keeps its choice."""
+    new = not (ROOT / "build" / preset / "CMakeCache.txt").exists()
+    return ["cmake", "--preset", preset] + (["-DTRANSEPT_UNITY=ON"] if new and preset != "portable" else [])
+
+
 def build(preset, *targets):
     """Configures if need be and compiles; leaves the tool if that fails."""
     directory = ROOT / "build" / preset
-    steps = [] if (directory / "build.ninja").exists() else [["cmake", "--preset", preset]]
+    steps = [] if (directory / "build.ninja").exists() else [configure_command(preset)]
     steps.append(["cmake", "--build", str(directory), "-j", str(jobs())] + (["--target", *targets] if targets else []))
     for step in steps:
         if subprocess.run(step, cwd=ROOT).returncode != 0:

@@ -54,7 +54,7 @@ std::string status_text(const FleetStatus& status) {
                    record.load.num_transfers, " transfers in work", record.is_draining ? ", draining" : "", "\n");
     if (record.last_error.empty()) continue;
     out += str_cat("  last error, ", std::chrono::duration_cast<std::chrono::seconds>(record.last_error_age).count(),
-                   " s ago: ", quoted(record.last_error, InstanceRecord::kMaxErrorBytes), "\n");
+                   " s ago: ", in_quotes(record.last_error, InstanceRecord::kMaxErrorBytes), "\n");
   }
   return str_cat(out, status.instances.size(), " instances, ", models.size(), " models, ", status.num_tickets,
                  " encodes wait\n");

@@ -44,7 +44,7 @@ StatusOr<RepoName> repo_argument(const Flags& flags) {
   }
   const std::string& name = flags.positional()[0];
   if (!has_repo_form(name))
-    return invalid_argument("model ", transept::quoted(name), ": expected ORG/NAME or ORG/NAME@REV");
+    return invalid_argument("model ", in_quotes(name), ": expected ORG/NAME or ORG/NAME@REV");
   return parse_repo_name(name, flags.text_or("revision", ""));
 }
 

@@ -30,7 +30,7 @@ void PrintTo(const Variant& v, std::ostream* os) { *os << variant_name(v); }
 // numbers below 2, scaled) is multiplied by |v|; exp adds 3e-7. The reference rounds once, at the end.
 double tolerance(const std::string& backend) { return backend == "reference" ? 5e-7 : 1e-5; }
 
-class BackendTest : public testing::TestWithParam<Variant> {
+class BackendTest : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
     if (GetParam().isa > detect_isa()) {
@@ -48,9 +48,9 @@ class BackendTest : public testing::TestWithParam<Variant> {
   }
 
   void expect_right(const AttentionProblem& p, const std::vector<int32_t>& captured_heads = {}) {
-    SCOPED_TRACE(testing::Message() << "type " << static_cast<int>(p.type) << " heads " << p.heads << "/" << p.kv_heads
-                                    << " dim " << p.dim << " block " << p.block_size << " bias "
-                                    << static_cast<int>(p.bias) << " causal " << p.causal);
+    SCOPED_TRACE(::testing::Message() << "type " << static_cast<int>(p.type) << " heads " << p.heads << "/"
+                                      << p.kv_heads << " dim " << p.dim << " block " << p.block_size << " bias "
+                                      << static_cast<int>(p.bias) << " causal " << p.causal);
     const AttentionResult result = run(p, 2, captured_heads);
     int first_row = 0;
     for (const KeyOwner& owner : p.owners) {
@@ -95,9 +95,9 @@ class BackendTest : public testing::TestWithParam<Variant> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, BackendTest,
-                         testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric},
-                                         Variant{"cpu", Isa::kAvx2}, Variant{"cpu", Isa::kAvx512},
-                                         Variant{"cpu", Isa::kAmx}),
+                         ::testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric},
+                                           Variant{"cpu", Isa::kAvx2}, Variant{"cpu", Isa::kAvx512},
+                                           Variant{"cpu", Isa::kAmx}),
                          [](const auto& v) { return variant_name(v.param); });
 
 // Prompts, decodes, tails after shared prefixes, all in one batch; tiles of 64 keys begun, full and exceeded.
@@ -323,14 +323,14 @@ TEST_P(BackendTest, SaysWhatItDoesNotSupport) {
   std::string why;
   EXPECT_TRUE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 24, .capture = true}, &why));
   EXPECT_FALSE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 264}, &why));
-  EXPECT_THAT(why, testing::HasSubstr("264"));
+  EXPECT_THAT(why, ::testing::HasSubstr("264"));
   EXPECT_FALSE(backend_->supports({.num_heads = 8, .num_kv_heads = 3, .head_dim = 64}, &why));
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8}) {
     EXPECT_TRUE(backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 64, .kv_dtype = dtype}, &why));
   }
   EXPECT_FALSE(
       backend_->supports({.num_heads = 8, .num_kv_heads = 8, .head_dim = 64, .kv_dtype = DType::kUInt8}, &why));
-  EXPECT_THAT(why, testing::HasSubstr("uint8"));
+  EXPECT_THAT(why, ::testing::HasSubstr("uint8"));
 }
 
 // --- bits
@@ -359,11 +359,11 @@ class BitsTest : public BackendTest {
 
 INSTANTIATE_TEST_SUITE_P(
     Backends, BitsTest,
-    testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric}, Variant{"cpu", Isa::kAvx2},
-                    Variant{"cpu", Isa::kAvx512}, Variant{"cpu", Isa::kGeneric, DType::kInt8},
-                    Variant{"cpu", Isa::kAvx2, DType::kFloat16}, Variant{"cpu", Isa::kAvx2, DType::kInt8},
-                    Variant{"cpu", Isa::kAvx512, DType::kBFloat16}, Variant{"cpu", Isa::kAvx512, DType::kInt8},
-                    Variant{"cpu", Isa::kAvx512Vnni, DType::kInt8}),
+    ::testing::Values(Variant{"reference", Isa::kGeneric}, Variant{"cpu", Isa::kGeneric}, Variant{"cpu", Isa::kAvx2},
+                      Variant{"cpu", Isa::kAvx512}, Variant{"cpu", Isa::kGeneric, DType::kInt8},
+                      Variant{"cpu", Isa::kAvx2, DType::kFloat16}, Variant{"cpu", Isa::kAvx2, DType::kInt8},
+                      Variant{"cpu", Isa::kAvx512, DType::kBFloat16}, Variant{"cpu", Isa::kAvx512, DType::kInt8},
+                      Variant{"cpu", Isa::kAvx512Vnni, DType::kInt8}),
     [](const auto& v) { return variant_name(v.param); });
 
 TEST_P(BitsTest, DoNotDependOnBlockSizeBatchOrThreads) {
@@ -501,7 +501,7 @@ TEST(BackendFactoryTest, KnowsItsNames) {
   const auto unknown = make_attention_backend("flash");
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(error_message(unknown.status()),
-              testing::AllOf(testing::HasSubstr("flash"), testing::HasSubstr("reference")));
+              ::testing::AllOf(::testing::HasSubstr("flash"), ::testing::HasSubstr("reference")));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Isa kLevels[] = {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
 
-class EncoderInt8Test : public testing::TestWithParam<Isa> {
+class EncoderInt8Test : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
@@ -58,7 +58,7 @@ class EncoderInt8Test : public testing::TestWithParam<Isa> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, EncoderInt8Test, testing::ValuesIn(kLevels),
+INSTANTIATE_TEST_SUITE_P(Levels, EncoderInt8Test, ::testing::ValuesIn(kLevels),
                          [](const auto& v) { return std::string(isa_name(v.param)); });
 
 // Root mean square, and the largest, of what is between two answers.
@@ -81,7 +81,7 @@ TEST_P(EncoderInt8Test, LosesWhatRoundingLoses) {
                               BiasForm::kMasking, BiasForm::kShared}) {
     for (const int dim : {1, 12, 16, 37, 64, 80, 256}) {
       if (kSanitized && ++count % 5 != 0) continue;  // 5 is prime to 7 forms and to 7 sizes: each comes
-      SCOPED_TRACE(testing::Message() << "bias " << static_cast<int>(bias) << ", dimensions " << dim);
+      SCOPED_TRACE(::testing::Message() << "bias " << static_cast<int>(bias) << ", dimensions " << dim);
       AttentionProblem p = problem({1, 12, 64, 130, 33, 65});
       p.bias = bias;
       p.dim = dim;
@@ -158,8 +158,8 @@ TEST_P(EncoderInt8Test, ManySmallProbabilitiesCount) {
 TEST_P(EncoderInt8Test, WhatIsNotFiniteShows) {
   for (const float strange : {NAN, INFINITY, -INFINITY}) {
     for (const int which : {0, 1, 2}) {
-      SCOPED_TRACE(testing::Message() << strange << " in "
-                                      << "qkv"[which]);
+      SCOPED_TRACE(::testing::Message() << strange << " in "
+                                        << "qkv"[which]);
       AttentionProblem p = problem({40, 100});
       const AttentionResult result = run(p, "cpu", [&](AttentionSetup& setup) {
         const AttentionArgs& args = setup.args();

@@ -104,7 +104,7 @@ class EncoderHead final {
 
 RowBias no_bias(int64_t /*row*/) { return {}; }
 
-class EncoderTilesTest : public testing::TestWithParam<Isa> {
+class EncoderTilesTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
@@ -125,7 +125,7 @@ class EncoderTilesTest : public testing::TestWithParam<Isa> {
 };
 
 // VNNI: tiles in software.
-INSTANTIATE_TEST_SUITE_P(Levels, EncoderTilesTest, testing::Values(Isa::kAvx512Vnni, Isa::kAmx),
+INSTANTIATE_TEST_SUITE_P(Levels, EncoderTilesTest, ::testing::Values(Isa::kAvx512Vnni, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 TEST_P(EncoderTilesTest, OfEveryHeadDim) {
@@ -139,7 +139,7 @@ TEST_P(EncoderTilesTest, OfEveryHeadDim) {
 TEST_P(EncoderTilesTest, OfEveryNumberOfRowsAndKeys) {
   for (int64_t rows = 1; rows <= 2 * kEncoderItemRows + 3; ++rows) {
     for (const int64_t keys : {1, 16, 17, 63, 64, 65, 128, 200}) {
-      SCOPED_TRACE(testing::Message() << rows << " rows, " << keys << " keys");
+      SCOPED_TRACE(::testing::Message() << rows << " rows, " << keys << " keys");
       expect_the_same(EncoderHead({rows, keys, 64}), no_bias);
     }
   }
@@ -171,7 +171,7 @@ TEST_P(EncoderTilesTest, UnderEveryBias) {
     const float slope = 0.25f;
     const auto alibi = [&](int64_t row) { return RowBias{BiasKind::kAlibi, &slope, 0, 0, row}; };
     for (const int64_t dim : {37, 64}) {
-      SCOPED_TRACE(testing::Message() << keys << " keys, " << dim << " dimensions");
+      SCOPED_TRACE(::testing::Message() << keys << " keys, " << dim << " dimensions");
       const EncoderHead head({kRows, keys, dim});
       expect_the_same(head, side_by_side);
       expect_the_same(head, apart);
@@ -186,8 +186,8 @@ TEST_P(EncoderTilesTest, WithStrangeValues) {
   constexpr int64_t kDim = 52;
   for (const float strange : {NAN, INFINITY, -INFINITY, 3e38f, 1e-40f, 0.0f}) {
     for (const int which : {0, 1, 2}) {
-      SCOPED_TRACE(testing::Message() << strange << " in "
-                                      << "qkv"[which]);
+      SCOPED_TRACE(::testing::Message() << strange << " in "
+                                        << "qkv"[which]);
       EncoderHead head({50, 140, kDim});
       std::vector<float>& values = which == 0 ? head.q : which == 1 ? head.k : head.v;
       values[17 * kDim + 5] = strange;

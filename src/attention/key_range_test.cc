@@ -25,7 +25,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && !a.empty() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-class KeyRangeTest : public testing::TestWithParam<std::tuple<Isa, DType>> {
+class KeyRangeTest : public ::testing::TestWithParam<std::tuple<Isa, DType>> {
  protected:
   void SetUp() override {
     if (isa() > detect_isa()) GTEST_SKIP() << isa_name(isa()) << " is not present on this processor";
@@ -98,7 +98,7 @@ class KeyRangeTest : public testing::TestWithParam<std::tuple<Isa, DType>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, KeyRangeTest,
-                         testing::Combine(testing::ValuesIn(kLevels), testing::ValuesIn(kTypesOfKv)),
+                         ::testing::Combine(::testing::ValuesIn(kLevels), ::testing::ValuesIn(kTypesOfKv)),
                          [](const auto& v) {
                            return std::string(isa_name(std::get<0>(v.param))) + "_" +
                                   std::string(dtype_name(std::get<1>(v.param)));
@@ -113,7 +113,7 @@ TEST_P(KeyRangeTest, IsTheReferencesForEveryBlockSizeAndBias) {
       p.bias = bias;
       p.kv_heads = 1 << seed % 3;
       p.dim = seed % 2 == 0 ? 20 : 64;
-      SCOPED_TRACE(testing::Message() << "block size " << block_size << " bias " << static_cast<int>(bias));
+      SCOPED_TRACE(::testing::Message() << "block size " << block_size << " bias " << static_cast<int>(bias));
       const AttentionResult got = run(p, "cpu", 2, {3, 1}), want = run(p, "reference", 2, {3, 1});
       ASSERT_EQ(got.out.size(), want.out.size());
       for (size_t i = 0; i < got.out.size(); ++i) ASSERT_NEAR(got.out[i], want.out[i], tolerance(dtype())) << i;

@@ -208,7 +208,7 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& want, 
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance) << "at " << i;
 }
 
-class KvTypeTest : public testing::TestWithParam<std::tuple<Isa, DType>> {
+class KvTypeTest : public ::testing::TestWithParam<std::tuple<Isa, DType>> {
  protected:
   void SetUp() override {
     if (isa() > detect_isa()) GTEST_SKIP() << isa_name(isa()) << " is not present on this processor";
@@ -217,15 +217,16 @@ class KvTypeTest : public testing::TestWithParam<std::tuple<Isa, DType>> {
   static DType dtype() { return std::get<1>(GetParam()); }
 
   static void expect_as_reference(const AttentionProblem& p, const std::vector<int32_t>& heads = {}) {
-    SCOPED_TRACE(testing::Message() << "type " << static_cast<int>(p.type) << " heads " << p.heads << "/" << p.kv_heads
-                                    << " dim " << p.dim << " block " << p.block_size);
+    SCOPED_TRACE(::testing::Message() << "type " << static_cast<int>(p.type) << " heads " << p.heads << "/"
+                                      << p.kv_heads << " dim " << p.dim << " block " << p.block_size);
     const AttentionResult got = run(p, "cpu", isa(), heads), want = run(p, "reference", isa(), heads);
     expect_near(got.out, want.out, same_type_tolerance(dtype()));
     expect_near(got.probabilities, want.probabilities, same_type_tolerance(dtype()));
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, KvTypeTest, testing::Combine(testing::ValuesIn(kLevels), testing::ValuesIn(kNarrow)),
+INSTANTIATE_TEST_SUITE_P(Levels, KvTypeTest,
+                         ::testing::Combine(::testing::ValuesIn(kLevels), ::testing::ValuesIn(kNarrow)),
                          [](const auto& v) {
                            return std::string(isa_name(std::get<0>(v.param))) + "_" +
                                   std::string(dtype_name(std::get<1>(v.param)));
@@ -325,7 +326,7 @@ TEST(KvInt8, EncodersRoundAsTheReferenceDoes) {
       exact.kv_dtype = DType::kFloat32;
       for (const Isa isa : present_isas()) {
         if (isa >= Isa::kAvx512Vnni) continue;
-        SCOPED_TRACE(testing::Message() << isa_name(isa) << " dim " << dim);
+        SCOPED_TRACE(::testing::Message() << isa_name(isa) << " dim " << dim);
         const std::vector<float> got = run(p, "cpu", isa).out;
         expect_near(got, want, same_type_tolerance(DType::kInt8));
         EXPECT_NE(got, run(exact, "cpu", isa).out) << "nothing was rounded";

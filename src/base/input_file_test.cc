@@ -12,11 +12,11 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class InputFileTest : public testing::Test {
+class InputFileTest : public ::testing::Test {
  protected:
-  InputFileTest() : path_(str_cat(testing::TempDir(), "input_file_test_", ::getpid())) {
+  InputFileTest() : path_(str_cat(::testing::TempDir(), "input_file_test_", ::getpid())) {
     std::ofstream(path_, std::ios::binary) << "0123456789";
   }
   void TearDown() override { std::remove(path_.c_str()); }

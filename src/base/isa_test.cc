@@ -9,7 +9,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "avx512_fp16", "amx"};
 

@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Json parsed(std::string_view text) {
   StatusOr<Json> value = Json::parse(text);

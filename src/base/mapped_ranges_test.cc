@@ -20,9 +20,9 @@ namespace {
 
 constexpr size_t kSize = size_t{256} << 10;
 
-class MappedRangesTest : public testing::Test {
+class MappedRangesTest : public ::testing::Test {
  protected:
-  MappedRangesTest() : path_(str_cat(testing::TempDir(), "mapped_ranges_test_", ::getpid())) {
+  MappedRangesTest() : path_(str_cat(::testing::TempDir(), "mapped_ranges_test_", ::getpid())) {
     std::ofstream(path_, std::ios::binary) << std::string(kSize, 'x');
   }
   void TearDown() override { std::remove(path_.c_str()); }
@@ -44,7 +44,8 @@ TEST_F(MappedRangesDeathTest, AMappedFileThatIsCutEndsTheProcessByItsName) {
     std::filesystem::resize_file(path_, 0);
     touch(&file->bytes()[kSize - 1]);
   };
-  EXPECT_EXIT(end(), testing::ExitedWithCode(2), "^transept: .*mapped_ranges_test_.*: was cut .* the process ends\n$");
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(2),
+              "^transept: .*mapped_ranges_test_.*: was cut .* the process ends\n$");
 }
 
 TEST_F(MappedRangesDeathTest, SoDoesReadingWhatIsGone) {
@@ -54,7 +55,7 @@ TEST_F(MappedRangesDeathTest, SoDoesReadingWhatIsGone) {
     std::byte out[1];
     file->read(kSize - 1, out);
   };
-  EXPECT_EXIT(end(), testing::ExitedWithCode(2), "mapped_ranges_test_.*: was cut ");
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(2), "mapped_ranges_test_.*: was cut ");
 }
 
 TEST_F(MappedRangesDeathTest, WhatIsNotOursKeepsItsDefaultAction) {
@@ -62,7 +63,7 @@ TEST_F(MappedRangesDeathTest, WhatIsNotOursKeepsItsDefaultAction) {
     catch_cut_files();
     std::raise(SIGBUS);
   };
-  EXPECT_EXIT(sent(), testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(sent(), ::testing::KilledBySignal(SIGBUS), "");
   const auto elsewhere = [&] {
     catch_cut_files();
     // Ours once, and no more.
@@ -72,7 +73,7 @@ TEST_F(MappedRangesDeathTest, WhatIsNotOursKeepsItsDefaultAction) {
     std::filesystem::resize_file(path_, 0);
     touch(static_cast<const std::byte*>(data));
   };
-  EXPECT_EXIT(elsewhere(), testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(elsewhere(), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(MappedRangesDeathTest, MoreRangesThanPlacesAreMappedAllTheSame) {
@@ -89,7 +90,7 @@ TEST_F(MappedRangesDeathTest, MoreRangesThanPlacesAreMappedAllTheSame) {
     std::filesystem::resize_file(path_, 0);
     touch(file->bytes().data());
   };
-  EXPECT_EXIT(end(), testing::ExitedWithCode(2), "mapped_ranges_test_.*: was cut ");
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(2), "mapped_ranges_test_.*: was cut ");
 }
 
 }  // namespace

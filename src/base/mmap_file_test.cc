@@ -12,12 +12,12 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class MmapFileTest : public testing::Test {
+class MmapFileTest : public ::testing::Test {
  protected:
   std::string write(const std::string& name, std::string_view content) {
-    std::string path = str_cat(testing::TempDir(), "mmap_file_test_", ::getpid(), "_", name);
+    std::string path = str_cat(::testing::TempDir(), "mmap_file_test_", ::getpid(), "_", name);
     std::ofstream(path, std::ios::binary) << content;
     paths_.push_back(path);
     return path;
@@ -46,12 +46,12 @@ TEST_F(MmapFileTest, AnEmptyFileIsEmpty) {
 }
 
 TEST_F(MmapFileTest, ErrorsNameThePath) {
-  const std::string missing = testing::TempDir() + "no/such/file";
+  const std::string missing = ::testing::TempDir() + "no/such/file";
   const auto absent = MmapFile::open(missing);
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(error_message(absent.status()), HasSubstr("no/such/file"));
-  const auto folder = MmapFile::open(testing::TempDir());
+  const auto folder = MmapFile::open(::testing::TempDir());
   ASSERT_FALSE(folder.ok());
   EXPECT_THAT(error_message(folder.status()), HasSubstr("not a regular file"));
 }
@@ -66,7 +66,7 @@ TEST_F(MmapFileTest, ReadFileKeepsItsLimit) {
 
 // A named pipe without a writer must not make a reader wait for ever.
 TEST_F(MmapFileTest, APipeIsRefusedAtOnce) {
-  const std::string path = str_cat(testing::TempDir(), "mmap_file_test_", ::getpid(), "_pipe");
+  const std::string path = str_cat(::testing::TempDir(), "mmap_file_test_", ::getpid(), "_pipe");
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   paths_.push_back(path);
   const auto pipe = MmapFile::open(path);

@@ -34,7 +34,7 @@ std::string without_controls(std::string_view text, bool keeps_lines) {
 
 std::string printable(std::string_view text) { return without_controls(text, /*keeps_lines=*/true); }
 
-std::string quoted(std::string_view text, size_t max_bytes) {
+std::string in_quotes(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return str_cat("\"", without_controls(text, false), "\"");
   size_t end = 0;
   while (end < max_bytes) {

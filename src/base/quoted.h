@@ -16,6 +16,6 @@ std::string printable(std::string_view text);
 
 // Returns `text` in double quotes, as valid UTF-8 without control characters: \n, \t, \xNN. Cuts a text of more than
 // `max_bytes` at the end of a character, and appends its size: "en" or "eeeeeeee..." (1000000 bytes).
-std::string quoted(std::string_view text, size_t max_bytes = kMaxQuotedBytes);
+std::string in_quotes(std::string_view text, size_t max_bytes = kMaxQuotedBytes);
 
 }  // namespace transept

@@ -87,7 +87,7 @@ Status read_option(std::string_view name, const Json& value, double min, double 
 Status unknown_option(std::string_view name, std::string_view of, const std::vector<std::string>& known) {
   const std::string near = nearest(name.substr(0, kMaxQuotedBytes), known);
   return field_error(name.empty() ? "\"\"" : name.substr(0, kMaxQuotedBytes),
-                     str_cat(quoted(name), " is no option of ", of,
+                     str_cat(in_quotes(name), " is no option of ", of,
                              near.empty() ? str_cat("; the options are ", join(known, ", "))
                                           : str_cat("; did you mean \"", near, "\"?")));
 }

@@ -82,7 +82,8 @@ StatusOr<TranscribeOptions> transcribe_options_of(const Json& options) {
   if (speech.mode == "sequential") speech.options.mode = TranscribeMode::kSequential;
   if (speech.mode == "batched") speech.options.mode = TranscribeMode::kBatched;
   if (speech.mode != "auto" && !speech.options.mode.has_value()) {
-    return field_error("mode", str_cat("mode ", quoted(speech.mode), " is unknown; one of auto, sequential, batched"));
+    return field_error("mode",
+                       str_cat("mode ", in_quotes(speech.mode), " is unknown; one of auto, sequential, batched"));
   }
   RETURN_IF_ERROR(check_transcribe_options(speech.options));
   return speech.options;
@@ -98,7 +99,7 @@ StatusOr<TranscriptFormat> transcript_format_of(std::string_view name) {
   for (const TranscriptFormat format : kTranscriptFormats) {
     if (name == transcript_extension(format)) return format;
   }
-  return field_error("format", str_cat("format ", quoted(name), " is unknown; one of txt, vtt, srt, tsv, json"));
+  return field_error("format", str_cat("format ", in_quotes(name), " is unknown; one of txt, vtt, srt, tsv, json"));
 }
 
 }  // namespace transept

@@ -150,14 +150,14 @@ StatusOr<std::optional<int32_t>> SpeechTokens::language_token(std::string_view l
   const std::string code = speech_language_code(language);
   if (languages.empty()) {
     if (code == kOnlyLanguage) return std::optional<int32_t>();
-    return field_error(field, str_cat("language ", quoted(language), ": this model knows English alone"));
+    return field_error(field, str_cat("language ", in_quotes(language), ": this model knows English alone"));
   }
   for (const Language& known : languages) {
     if (known.code == code) return std::optional(known.token_id);
   }
   std::string list;
   for (const Language& known : languages) list += str_cat(list.empty() ? "" : ", ", known.code);
-  return field_error(field, str_cat("language ", quoted(language), " is unknown; this model knows ", list));
+  return field_error(field, str_cat("language ", in_quotes(language), " is unknown; this model knows ", list));
 }
 
 std::string_view SpeechTokens::language_of(int32_t token_id) const {
@@ -170,7 +170,7 @@ std::string_view SpeechTokens::language_of(int32_t token_id) const {
 StatusOr<std::optional<int32_t>> SpeechTokens::task_token(std::string_view task, std::string_view field) const {
   if (task == "transcribe") return transcribe;
   if (task != "translate") {
-    return field_error(field, str_cat("task ", quoted(task), " is unknown; one of transcribe, translate"));
+    return field_error(field, str_cat("task ", in_quotes(task), " is unknown; one of transcribe, translate"));
   }
   if (!translate.has_value()) return field_error(field, "this model transcribes only: it has no task to translate");
   return translate;

@@ -71,7 +71,7 @@ redisReplyObjectFunctions& makers() {
 redisReader* reader_of(void* reader) { return static_cast<redisReader*>(reader); }
 
 Status unreadable(const redisReader* reader) {
-  return absl::UnavailableError(str_cat("no reply of Redis: ", quoted(reader->errstr)));
+  return absl::UnavailableError(str_cat("no reply of Redis: ", in_quotes(reader->errstr)));
 }
 
 Status wrong_shape(std::string_view what) { return invalid_argument("a reply of Redis is not ", what); }

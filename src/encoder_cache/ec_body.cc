@@ -217,7 +217,7 @@ Status check(const EcAllocation& allocation) {
     return field_error("bulk_address", str_cat("has ", address.size(), " bytes; at most 256 are allowed"));
   }
   if (!std::ranges::all_of(address, [](char c) { return c > ' ' && c <= '~'; })) {
-    return field_error("bulk_address", str_cat(quoted(address), " is not printable ASCII without spaces"));
+    return field_error("bulk_address", str_cat(in_quotes(address), " is not printable ASCII without spaces"));
   }
   return ok_status();
 }

@@ -224,7 +224,7 @@ TEST_F(EcReceiverTableTest, AnOutputThatComesMeanwhileIsAHit) {
 
 TEST_F(EcReceiverTableTest, BusyWhenFull) {
   EcReceiverTable::Options options;
-  options.max_waiting = 2;
+  options.max_waiting = 4;
   options.max_transfers = 4;
   make(options);
   announce(meta("a", 0, 1, 9));
@@ -241,6 +241,29 @@ TEST_F(EcReceiverTableTest, BusyWhenFull) {
   EXPECT_EQ(announce(meta("f", 0, 2, 5)), "allocation e f.0.0 hit; ready f.0");
   EXPECT_EQ(table_->num_transfers(), 4u);
   EXPECT_EQ(announce(meta("g", 0, 2, 5)), "allocation e g.0.0 busy") << "a hit is kept, too";
+}
+
+// "a" has all room. Of 4 places "e" gets 2, then "f" gets 1, and one is left for a third peer; a peer that
+// leaves gives its place back.
+TEST_F(EcReceiverTableTest, APeerThatAnnouncesWithoutEndLeavesPlacesToOthers) {
+  EcReceiverTable::Options options;
+  options.max_waiting = 4;
+  make(options);
+  announce(meta("a", 0, 1, 9));
+  EXPECT_EQ(announce(meta("b", 0, 2, 5)), "allocation e b.0.0 wait");
+  EXPECT_EQ(announce(meta("c", 0, 3, 5)), "allocation e c.0.0 wait");
+  EXPECT_EQ(announce(meta("d", 0, 4, 5)), "allocation e d.0.0 busy");
+  EXPECT_EQ(announce(meta("d", 1, 5, 5), InstanceId{"e", 9}), "allocation e d.1.0 busy")
+      << "a peer started again is itself";
+  EXPECT_EQ(announce(meta("p", 0, 6, 5), kOtherE), "allocation f p.0.0 wait");
+  EXPECT_EQ(announce(meta("q", 0, 7, 5), kOtherE), "allocation f q.0.0 busy");
+  EXPECT_EQ(announce(meta("x", 0, 8, 5), kP), "allocation p x.0.0 wait");
+  EXPECT_EQ(announce(meta("y", 0, 9, 5), InstanceId{"g", 4}), "allocation g y.0.0 busy") << "none is left";
+  cancel({"b", 0, 0});
+  cancel({"c", 0, 0});
+  EXPECT_EQ(announce(meta("d", 2, 4, 5)), "allocation e d.2.0 wait");
+  EXPECT_EQ(announce(meta("d", 3, 4, 5)), "allocation e d.3.0 busy");
+  EXPECT_TRUE(table_->check_invariants().ok());
 }
 
 TEST_F(EcReceiverTableTest, MemoriesAreBounded) {

@@ -72,6 +72,12 @@ void EcReceiverTable::refuse(const InstanceId& from, const EcKey& key, EcVerdict
   }
 }
 
+bool EcReceiverTable::may_wait(const InstanceId& from) const {
+  if (waiting_.size() >= options_.max_waiting) return false;
+  const auto own = waiting_of_.find(from.name);
+  return own == waiting_of_.end() || own->second < options_.max_waiting - waiting_.size();
+}
+
 // An announcement of an input that is not known here.
 void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs) {
   const EcInput input = input_of(meta.key);
@@ -79,9 +85,7 @@ void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoin
   if (!is_compatible(meta)) return answer(EcVerdict::kIncompatible);
   if (cache_.has_use(input)) return answer(EcVerdict::kHit);  // its request found an equal output itself
   if (cache_.can_allocate_disag(meta) == AllocStatus::kNever) return answer(EcVerdict::kNever);
-  if (num_transfers() >= options_.max_transfers || waiting_.size() >= options_.max_waiting) {
-    return answer(EcVerdict::kBusy);
-  }
+  if (num_transfers() >= options_.max_transfers || !may_wait(from)) return answer(EcVerdict::kBusy);
   Entry& entry = entries_.try_emplace(input, Entry{EcReceiver(from, meta, now, options_.times)}).first->second;
   move_to(entry, Entry::List::kWaiting);
   timers_.move(input, entry.timer, entry.receiver.next_time());
@@ -314,10 +318,18 @@ void EcReceiverTable::perform(Entry& entry, A action, Outputs& outputs) {
 
 void EcReceiverTable::move_to(Entry& entry, Entry::List list) {
   if (entry.list == list) return;
-  if (entry.list == Entry::List::kWaiting) waiting_.erase(entry.place);
+  if (entry.list == Entry::List::kWaiting) {
+    waiting_.erase(entry.place);
+    const auto own = waiting_of_.find(entry.peer);
+    if (--own->second == 0) waiting_of_.erase(own);
+  }
   if (entry.list == Entry::List::kTombstones) tombstones_.erase(entry.place);
   entry.list = list;
   if (list == Entry::List::kNone) return;
+  if (list == Entry::List::kWaiting) {
+    entry.peer = entry.receiver.from().name;
+    ++waiting_of_[entry.peer];
+  }
   std::list<EcInput>& target = list == Entry::List::kWaiting ? waiting_ : tombstones_;
   entry.place = target.insert(target.end(), input_of(entry.receiver.key()));
 }
@@ -334,6 +346,7 @@ void EcReceiverTable::forget(const EcInput& input) {
 
 Status EcReceiverTable::check_invariants() const {
   size_t num_listed = 0, num_timed = 0, num_sinks = 0;
+  absl::flat_hash_map<std::string, size_t> waiting_of;
   for (const auto& [input, entry] : entries_) {
     const EcReceiver& receiver = entry.receiver;
     const auto broken = [&, where = &input](std::string_view what) {
@@ -347,6 +360,7 @@ Status EcReceiverTable::check_invariants() const {
     if (entry.list != list) return broken("is in a wrong list");
     if (list != Entry::List::kNone && *entry.place != input) return broken("has a wrong place");
     num_listed += list != Entry::List::kNone ? 1 : 0;
+    if (waits) ++waiting_of[entry.peer];
     if (entry.timer != receiver.next_time()) return broken("has a wrong timer");
     num_timed += entry.timer != TimePoint::max() ? 1 : 0;
     if (entry.timer != TimePoint::max() && !timers_.has(input, entry.timer)) return broken("has lost its timer");
@@ -361,6 +375,7 @@ Status EcReceiverTable::check_invariants() const {
     if (receiver.has_room() && cache_.is_written(input) != is_here) return broken("is not what its room is");
   }
   if (num_listed != waiting_.size() + tombstones_.size()) return absl::InternalError("a list has what is not here");
+  if (waiting_of != waiting_of_) return absl::InternalError("a peer has another number of places");
   if (num_timed != timers_.size()) return absl::InternalError("a timer of nobody");
   if (num_sinks != sinks_.size()) return absl::InternalError("a sink of nobody");
   return ok_status();

@@ -3,7 +3,9 @@
 //
 // Room is given in order of arrival (vLLM's waiting_alloc): the first announcement that does not fit ends the scan, so
 // no announcement is overtaken, by small outputs or by hits either. Everything that is kept is bounded: a further
-// announcement is answered with kBusy and forgotten, and so are the oldest memories of what is over.
+// announcement is answered with kBusy and forgotten, and so are the oldest memories of what is over. A peer may have as
+// many waiting announcements as places are free for all, so one that announces without end leaves half of them to
+// others (dynamic thresholds: Choudhury and Hahne, 1998, with a factor of 1).
 //
 // A request's uses begin here (announced inputs) or at the manager (outputs that are here already); they all end here.
 // Owned by the engine. Not thread-safe (engine thread); the connector's threads only put into queues what comes, and do
@@ -54,7 +56,7 @@ class EcReceiverTable final {
     DType dtype = DType::kFloat32;
     std::string bulk_address;  // where chunks go
     EcTimes times;
-    size_t max_waiting = 1024;
+    size_t max_waiting = 1024;     // of all peers; > 0
     size_t max_transfers = 4096;   // that are not over
     size_t max_tombstones = 4096;  // that are; > 0
   };
@@ -107,11 +109,13 @@ class EcReceiverTable final {
     TimePoint timer = TimePoint::max();    // its place in timers_
     TimePoint injected{};                  // when its last byte came
     std::list<EcInput>::iterator place{};  // in waiting_ or tombstones_
+    std::string peer;                      // whose place in waiting_ it has
     enum class List : uint8_t { kNone, kWaiting, kTombstones } list = List::kNone;
   };
   using Actions = std::vector<EcReceiverAction>;
 
   bool is_compatible(const EcMeta& meta) const;
+  bool may_wait(const InstanceId& from) const;
   Entry* find(const EcInput& input);
   void refuse(const InstanceId& from, const EcKey& key, EcVerdict verdict, Outputs& outputs);
   void admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs);
@@ -128,8 +132,9 @@ class EcReceiverTable final {
   std::function<uint64_t()> draw_;
   std::map<EcInput, Entry> entries_;  // a request's stand together; entries do not move
   absl::flat_hash_map<uint64_t, EcInput> sinks_;
-  std::list<EcInput> waiting_;     // in order of arrival
-  std::list<EcInput> tombstones_;  // in order of their ends
+  std::list<EcInput> waiting_;                           // in order of arrival
+  absl::flat_hash_map<std::string, size_t> waiting_of_;  // by the peer's name, whatever its incarnation; > 0
+  std::list<EcInput> tombstones_;                        // in order of their ends
   EcTimers timers_;
   EcStats stats_;
 };

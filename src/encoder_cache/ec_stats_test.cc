@@ -194,7 +194,7 @@ class ReceiverCounts : public ::testing::Test {
     EcReceiverTable::Options options;
     options.width = 2;
     options.bulk_address = "b";
-    options.max_waiting = 2;
+    options.max_waiting = 4;  // a peer may have half of them
     table_ = std::make_unique<EcReceiverTable>(*cache_, options, [this] { return next_secret_++; });
   }
 

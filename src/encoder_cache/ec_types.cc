@@ -50,7 +50,7 @@ Status check_ec_name(std::string_view what, std::string_view name) {
     return field_error(what, str_cat("has ", name.size(), " bytes; at most ", kMaxEcNameBytes, " are allowed"));
   }
   if (name.find_first_not_of(kNameChars) != std::string_view::npos) {
-    return field_error(what, str_cat(quoted(name), " has characters other than [A-Za-z0-9._:-]"));
+    return field_error(what, str_cat(in_quotes(name), " has characters other than [A-Za-z0-9._:-]"));
   }
   return ok_status();
 }
@@ -64,7 +64,7 @@ Status check_trace(const TraceContext& trace) {
     const bool is_fit = std::ranges::all_of(text, [&](char c) {
       return kNameChars.find(c) != std::string_view::npos || more.find(c) != std::string_view::npos;
     });
-    return is_fit ? ok_status() : field_error(what, str_cat(quoted(text), " has characters that it may not have"));
+    return is_fit ? ok_status() : field_error(what, str_cat(in_quotes(text), " has characters that it may not have"));
   };
   RETURN_IF_ERROR(check("trace.request_id", trace.request_id, "/"));
   return check("trace.traceparent", trace.traceparent, "");

@@ -148,7 +148,7 @@ class Ct2File::Parser final {
       for (size_t steps = 0; !model_.variables_.contains(target); ++steps) {
         const auto next = model_.aliases_.find(target);
         if (next == model_.aliases_.end()) {
-          return model_.error(alias, str_cat("is an alias of ", quoted(target), ", which is missing"));
+          return model_.error(alias, str_cat("is an alias of ", in_quotes(target), ", which is missing"));
         }
         // A circle has no end; the converter writes one step.
         if (steps == kMaxSteps) return model_.error(alias, "is an alias of itself");
@@ -188,7 +188,7 @@ std::optional<double> Ct2File::scalar(std::string_view name) const {
 }
 
 Status Ct2File::error(std::string_view name, std::string_view reason) const {
-  return with_param(invalid_argument(file_, ": variable ", quoted(name), ": ", reason), name);
+  return with_param(invalid_argument(file_, ": variable ", in_quotes(name), ": ", reason), name);
 }
 
 std::optional<std::string_view> ct2_spec(std::span<const std::byte> beginning) {

@@ -38,7 +38,7 @@ StatusOr<ForeignModel> open_ct2_model(const std::string& path) {
   RETURN_IF_ERROR(check_quantization(folder, config));
   if (model.spec() == kWhisper) return open_ct2_whisper(model, folder, config, std::move(file));
   if (model.spec() == kTransformer) return open_ct2_transformer(model, folder, config, std::move(file));
-  return unimplemented(path, ": ", quoted(model.spec()), " of CTranslate2 is not supported; ", kTransformer, " and ",
+  return unimplemented(path, ": ", in_quotes(model.spec()), " of CTranslate2 is not supported; ", kTransformer, " and ",
                        kWhisper, " are");
 }
 

@@ -85,7 +85,7 @@ class Opener final {
   StatusOr<int64_t> id_of(const Ct2Vocabulary& vocabulary, std::string_view token) const {
     const std::optional<int64_t> id = vocabulary.find(token);
     if (id.has_value()) return *id;
-    return invalid_argument(vocabulary.file(), ": has no token ", quoted(token));
+    return invalid_argument(vocabulary.file(), ": has no token ", in_quotes(token));
   }
 
   Status set_config(const Ct2Vocabulary& vocabulary, ModelFolder::Texts& texts) {

@@ -106,7 +106,7 @@ class Parser final {
     tensor.name = *name;
     ASSIGN_OR_RETURN(const int64_t size, bytes_of(tensor, type));
     const auto data = cursor_.bytes(static_cast<uint64_t>(size));
-    if (!data.has_value()) return ends(str_cat("tensor ", quoted(tensor.name)));
+    if (!data.has_value()) return ends(str_cat("tensor ", in_quotes(tensor.name)));
     tensor.data = *data;
     model_.tensors.push_back(std::move(tensor));
     return ok_status();
@@ -115,7 +115,7 @@ class Parser final {
   // Sets the tensor's type, too.
   StatusOr<int64_t> bytes_of(GgmlFile::Tensor& tensor, int32_t type) const {
     const auto error = [&](std::string_view reason) {
-      return with_param(invalid_argument(file_, ": tensor ", quoted(tensor.name), ": ", reason), tensor.name);
+      return with_param(invalid_argument(file_, ": tensor ", in_quotes(tensor.name), ": ", reason), tensor.name);
     };
     tensor.blocks = block_type_of_ggml(type);
     const int64_t row = tensor.shape.back();

@@ -78,7 +78,7 @@ StatusOr<FoundTensors> find_tensors(const GgmlFile& model, std::unique_ptr<MmapF
   for (const GgmlFile::Tensor& tensor : model.tensors) {
     const std::optional<std::string> name = transformers_name(tensor.name);
     if (!name.has_value()) {
-      return with_param(invalid_argument(file->path(), ": tensor ", quoted(tensor.name), ": no Whisper has it"),
+      return with_param(invalid_argument(file->path(), ": tensor ", in_quotes(tensor.name), ": no Whisper has it"),
                         tensor.name);
     }
     std::vector<int64_t> shape = tensor.shape;

@@ -113,7 +113,7 @@ class GgufParser final {
 
   Status read_pair(const std::string& place) {
     ASSIGN_OR_RETURN(const std::string_view key, text(place));
-    const std::string where = str_cat("key ", quoted(key));
+    const std::string where = str_cat("key ", in_quotes(key));
     ASSIGN_OR_RETURN(const uint32_t type, number<uint32_t>(where));
     StatusOr<GgufValue> value = type == kList ? read_list(where) : read_value(where, type);
     if (!value.ok()) return value.status();
@@ -183,7 +183,7 @@ class GgufParser final {
   Status read_tensor(const std::string& place, std::vector<Place>& places) {
     GgufFile::Tensor tensor;
     ASSIGN_OR_RETURN(tensor.name, text(place));
-    const std::string where = str_cat("tensor ", quoted(tensor.name));
+    const std::string where = str_cat("tensor ", in_quotes(tensor.name));
     ASSIGN_OR_RETURN(const uint32_t rank, number<uint32_t>(where));
     if (rank < 1 || rank > kMaxDimensions) return invalid(where, str_cat(rank, " dimensions; 1 to 4 are read"));
     for (uint32_t i = 0; i < rank; ++i) {
@@ -236,7 +236,7 @@ class GgufParser final {
     for (size_t i = 0; i < places.size(); ++i) {
       GgufFile::Tensor& tensor = model_.tensors_[i];
       const auto [offset, size] = places[i];
-      const std::string where = str_cat("tensor ", quoted(tensor.name));
+      const std::string where = str_cat("tensor ", in_quotes(tensor.name));
       if (offset % static_cast<uint64_t>(alignment) != 0) {
         return invalid(where, str_cat("offset ", offset, " is no multiple of ", alignment));
       }

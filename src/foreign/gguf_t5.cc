@@ -134,7 +134,7 @@ Json end_template(std::string_view end, int64_t id) {
 
 StatusOr<Json> tokenizer_json(const GgufFile& file) {
   ASSIGN_OR_RETURN(const std::string_view kind, file.text("tokenizer.ggml.model"));
-  if (kind != "t5") return file.error("tokenizer.ggml.model", str_cat(quoted(kind), " is not supported; t5 is"));
+  if (kind != "t5") return file.error("tokenizer.ggml.model", str_cat(in_quotes(kind), " is not supported; t5 is"));
   ASSIGN_OR_RETURN(const auto* const tokens, file.texts(kTokens));
   ASSIGN_OR_RETURN(const auto* const scores, file.numbers(kScores));
   ASSIGN_OR_RETURN(const auto* const types, file.integers(kTypes));
@@ -214,7 +214,7 @@ StatusOr<FoundTensors> find_tensors(const GgufFile& model, bool is_gated, std::u
   for (const GgufFile::Tensor& tensor : model.tensors()) {
     const std::optional<std::string> name = transformers_name(tensor.name, is_gated);
     if (!name.has_value()) {
-      return with_param(invalid_argument(file->path(), ": tensor ", quoted(tensor.name), ": no T5 has it"),
+      return with_param(invalid_argument(file->path(), ": tensor ", in_quotes(tensor.name), ": no T5 has it"),
                         tensor.name);
     }
     if (tensor.blocks.has_value()) found.quantization = str_cat("gguf ", ascii_lower(tensor.dtype));
@@ -232,7 +232,7 @@ StatusOr<ForeignModel> open_gguf_t5(const std::string& path) {
   ASSIGN_OR_RETURN(const GgufFile model, GgufFile::parse(file->bytes(), path));
   ASSIGN_OR_RETURN(const std::string_view architecture, model.text("general.architecture"));
   if (architecture != "t5") {
-    return model.error("general.architecture", str_cat(quoted(architecture), " is not supported; t5 is"));
+    return model.error("general.architecture", str_cat(in_quotes(architecture), " is not supported; t5 is"));
   }
   if (!has_tensor(model, "dec.output_norm.weight")) {
     return invalid_argument(path, ": has an encoder alone: no tensor \"dec.output_norm.weight\"");

@@ -168,7 +168,7 @@ StatusOr<std::optional<RemoteFile>> HubClient::head(const RepoName& repo, const 
   ASSIGN_OR_RETURN(const Transfer::Reply reply, send_again(repo, file, request, Redirects::kFollowOwn, nullptr));
   const std::string* said = find_header(reply.headers, "X-Repo-Commit");
   if (said != nullptr && *said != commit) {
-    return invalid_argument(repo.id, ": ", file, ": the hub answers for the commit ", quoted(*said), " and not ",
+    return invalid_argument(repo.id, ": ", file, ": the hub answers for the commit ", in_quotes(*said), " and not ",
                             commit);
   }
   if (is_missing_file(reply)) return std::optional<RemoteFile>();
@@ -182,7 +182,7 @@ StatusOr<std::optional<RemoteFile>> HubClient::head(const RepoName& repo, const 
   RemoteFile found;
   found.etag = normalized_etag(*etag);
   if (!is_blob_name(found.etag)) {
-    return invalid_argument(repo.id, ": ", file, ": the ETag ", quoted(found.etag), " cannot name a file");
+    return invalid_argument(repo.id, ": ", file, ": the ETag ", in_quotes(found.etag), " cannot name a file");
   }
   found.size = size_header(reply, "X-Linked-Size");
   if (!found.size.has_value() && !is_redirect(reply)) found.size = size_header(reply, "Content-Length");

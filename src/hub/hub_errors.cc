@@ -36,7 +36,7 @@ Status hub_error(const HubSettings& settings, const RepoName& repo, std::string_
                                        : str_cat(" with the account of the token from ", settings.token_from)));
   }
   if (code == "RevisionNotFound") {
-    return not_found(where, ": the repository has no revision ", quoted(repo.revision), ": ", settings.endpoint, "/",
+    return not_found(where, ": the repository has no revision ", in_quotes(repo.revision), ": ", settings.endpoint, "/",
                      repo.id, "/tree/main lists its branches and tags");
   }
   if (is_missing_file(reply)) return not_found(where, ": the revision ", repo.revision, " has no ", file);
@@ -53,9 +53,9 @@ Status hub_error(const HubSettings& settings, const RepoName& repo, std::string_
         str_cat(where, ": no such repository (", reply.status, "): check the name; ", token_advice(settings));
     return reply.status == 401 ? absl::UnauthenticatedError(message) : absl::NotFoundError(message);
   }
-  const std::string answer =
-      str_cat(where, ": ", file, file.empty() ? "" : ": ", "the hub answers ", reply.status, " ",
-              http_reason(reply.status), said.empty() ? "" : ": ", said.empty() ? "" : quoted(said, kMaxServerMessage));
+  const std::string answer = str_cat(where, ": ", file, file.empty() ? "" : ": ", "the hub answers ", reply.status, " ",
+                                     http_reason(reply.status), said.empty() ? "" : ": ",
+                                     said.empty() ? "" : in_quotes(said, kMaxServerMessage));
   if (reply.status == 403) {
     return absl::PermissionDeniedError(str_cat(answer, "; ", token_advice(settings)));
   }

@@ -83,7 +83,7 @@ Status read_seconds(const Variables& variables, const char* name, std::chrono::s
   char* end = nullptr;
   const int64_t value = std::strtoll(text.c_str(), &end, 10);
   if (*end != 0 || value < 1 || value > 86400) {
-    return invalid_argument(name, "=", transept::quoted(text), ": expected 1 to 86400 seconds");
+    return invalid_argument(name, "=", in_quotes(text), ": expected 1 to 86400 seconds");
   }
   target = std::chrono::seconds(value);
   return ok_status();

@@ -48,7 +48,7 @@ std::string tree_url(std::string_view endpoint, const RepoName& repo, std::strin
 }
 
 StatusOr<std::string> url_origin(std::string_view url) {
-  const auto refused = [&](std::string_view why) { return invalid_argument("the URL ", quoted(url), ": ", why); };
+  const auto refused = [&](std::string_view why) { return invalid_argument("the URL ", in_quotes(url), ": ", why); };
   const bool is_secure = starts_with_scheme(url, kHttps);
   if (!is_secure && !starts_with_scheme(url, kHttp)) return refused("expected http:// or https://");
   for (const char c : url) {
@@ -77,7 +77,7 @@ StatusOr<std::string> redirect_target(std::string_view url, std::string_view loc
   } else if (location.starts_with('/')) {
     target = str_cat(url.substr(0, path), location);
   } else if (location.find(':') < location.find('/')) {
-    return invalid_argument("a redirect to ", quoted(location), ": expected http:// or https://");
+    return invalid_argument("a redirect to ", in_quotes(location), ": expected http:// or https://");
   } else {
     const std::string_view whole = url.substr(0, std::min(url.find_first_of("?#"), url.size()));
     const size_t folder = whole.rfind('/');
@@ -85,7 +85,7 @@ StatusOr<std::string> redirect_target(std::string_view url, std::string_view loc
   }
   ASSIGN_OR_RETURN(const std::string target_origin, url_origin(target));
   if (origin.starts_with(kHttps) && !target_origin.starts_with(kHttps)) {
-    return invalid_argument("a redirect from https to ", quoted(target), " is refused");
+    return invalid_argument("a redirect from https to ", in_quotes(target), " is refused");
   }
   return target;
 }

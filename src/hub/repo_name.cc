@@ -39,8 +39,8 @@ StatusOr<RepoName> parse_repo_name(std::string_view text, std::string_view revis
   if (const size_t at = text.find('@'); at != std::string_view::npos) {
     const std::string_view own = text.substr(at + 1);
     if (!revision.empty() && own != revision) {
-      return invalid_argument(quoted(text), ": names the revision ", quoted(own), ", and --revision is ",
-                              quoted(revision));
+      return invalid_argument(in_quotes(text), ": names the revision ", in_quotes(own), ", and --revision is ",
+                              in_quotes(revision));
     }
     name.revision = own;
   }
@@ -50,7 +50,7 @@ StatusOr<RepoName> parse_repo_name(std::string_view text, std::string_view revis
 
 Status check_repo_id(std::string_view id) {
   const auto refused = [&](std::string_view why) {
-    return invalid_argument(quoted(id), " is no repository's name: ", why);
+    return invalid_argument(in_quotes(id), " is no repository's name: ", why);
   };
   const std::vector<std::string_view> parts = split(id, '/');
   if (parts.size() != 2) return refused("expected ORG/NAME");
@@ -67,7 +67,7 @@ Status check_repo_id(std::string_view id) {
 
 Status check_revision(std::string_view revision) {
   const auto refused = [&](std::string_view why) {
-    return invalid_argument(quoted(revision), " is no revision's name: ", why);
+    return invalid_argument(in_quotes(revision), " is no revision's name: ", why);
   };
   if (revision.empty() || revision.size() > kMaxRevision) return refused("expected 1 to 255 characters");
   for (const char c : revision) {
@@ -84,7 +84,7 @@ Status check_revision(std::string_view revision) {
 
 Status check_listed_path(std::string_view path) {
   const auto refused = [&](std::string_view why) {
-    return invalid_argument("the repository lists ", quoted(path), ": ", why);
+    return invalid_argument("the repository lists ", in_quotes(path), ": ", why);
   };
   if (path.empty() || path.size() > kMaxListedPath) return refused("expected 1 to 1024 bytes");
   for (const char c : path) {

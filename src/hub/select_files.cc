@@ -103,8 +103,8 @@ StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json) {
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map->as_object()) {
     if (!shard.is_string() || !is_plain_file_name(shard.as_string())) {
-      return invalid_argument("weight_map: the shard of ", quoted(tensor), " is ",
-                              shard.is_string() ? quoted(shard.as_string()) : shard.kind_name(),
+      return invalid_argument("weight_map: the shard of ", in_quotes(tensor), " is ",
+                              shard.is_string() ? in_quotes(shard.as_string()) : shard.kind_name(),
                               ": expected a file's name of letters, digits, '.', '_' and '-'");
     }
     shards.insert(shard.as_string());

@@ -17,7 +17,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<float> sine(double hertz, int rate, int count) {
   std::vector<float> samples(static_cast<size_t>(count));
@@ -127,7 +127,7 @@ TEST(AudioReader, FloatsThatAreNoSoundBecomeSilenceOrFullScale) {
   const auto read = decode_text(make_wav({.format = 3, .bits = 32}, bytes_of(samples)));
   ASSERT_TRUE(read.ok()) << read.status();
   const float top = 32767.0f / 32768;
-  EXPECT_THAT(*read, testing::ElementsAre(0.5f, 0.0f, 0.25f, top, -1.0f, top, -1.0f, 0.5f));
+  EXPECT_THAT(*read, ::testing::ElementsAre(0.5f, 0.0f, 0.25f, top, -1.0f, top, -1.0f, 0.5f));
   std::vector<double> doubles(samples.begin(), samples.end());
   EXPECT_EQ(decode_text(make_wav({.format = 3, .bits = 64}, bytes_of(doubles))).value(), *read);
   // Resampled, so that one bad sample would spread.

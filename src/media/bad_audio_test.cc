@@ -16,7 +16,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -169,7 +169,7 @@ TEST(BadAudio, PacketsWithoutSoundAreCounted) {
 
 // By somebody else, while it is read: an error, where mapped bytes would be the process's end.
 TEST(BadAudio, AFileThatShrinksIsAnErrorThatSaysBothLengths) {
-  const std::string path = str_cat(testing::TempDir(), "bad_audio_test_", ::getpid(), ".wav");
+  const std::string path = str_cat(::testing::TempDir(), "bad_audio_test_", ::getpid(), ".wav");
   const std::string content = make_wav({}, std::string(size_t{4} << 20, '\x11'));
   const auto write = [&] { std::ofstream(path, std::ios::binary) << content; };
   write();

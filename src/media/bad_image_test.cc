@@ -13,9 +13,9 @@ namespace transept {
 namespace {
 
 using namespace std::string_view_literals;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -74,7 +74,7 @@ TEST(BadImage, TheRowIsNamed) {
   EXPECT_EQ(image_error(image_fixture("progressive.jpg").substr(0, 700)), "ends early, at row 0 of 27");
   const std::string png = image_fixture("many_parts.png");  // 5 rows
   EXPECT_THAT(image_error(png.substr(0, png.find("IEND") - 150)),
-              testing::ContainsRegex("^ends early, at row [1-4] of 5$"));
+              ::testing::ContainsRegex("^ends early, at row [1-4] of 5$"));
   // Data that end before the last row, in a file that does not.
   const size_t second = png.find("IDAT", png.find("IDAT") + 4) - 4;
   EXPECT_EQ(image_error(str_cat(png.substr(0, second), png.substr(png.find("IEND") - 4))), "ends early, at row 0 of 5");

@@ -8,7 +8,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Where EXIF 2.32 says that row 0 and column 0 of the file are, as the source of a pixel of the result.
 std::array<int32_t, 2> source_of(int32_t orientation, int32_t x, int32_t y, int32_t width, int32_t height) {
@@ -50,7 +50,7 @@ void fill_row(OrientedRows& rows, int32_t y, int32_t width) {
 
 void expect_any_height(int32_t orientation, int32_t width) {
   for (const int32_t height : {1, 5, 31, 32, 33, 64, 100}) {
-    SCOPED_TRACE(testing::Message() << orientation << ": " << width << " x " << height);
+    SCOPED_TRACE(::testing::Message() << orientation << ": " << width << " x " << height);
     const ImageInfo info{.width = width, .height = height, .orientation = orientation};
     OrientedRows rows(info);
     for (int32_t y = 0; y < height; ++y) fill_row(rows, y, width);

@@ -10,7 +10,7 @@ namespace transept {
 namespace {
 
 using namespace std::string_view_literals;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string_view text_of(const Json& row, std::string_view key) { return row.find(key)->as_string(); }
 int64_t number_of(const Json& row, std::string_view key) { return row.find(key)->as_int(); }

@@ -16,7 +16,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 double slaney_hertz(double mel) { return mel < 15 ? mel * 200 / 3 : 1000 * std::pow(6.4, (mel - 15) / 27); }
 double slaney_mel(double hertz) {

@@ -38,7 +38,7 @@ struct Rates {
 TEST(SincResampler, ATonesSamplesAreThoseOfTheOtherRate) {
   for (const auto& [from, to] : {Rates{44100, 16000}, Rates{48000, 16000}, Rates{8000, 16000}, Rates{11025, 16000},
                                  Rates{44101, 16000}, Rates{768000, 16000}, Rates{1000, 16000}, Rates{16000, 44100}}) {
-    SCOPED_TRACE(testing::Message() << from << " to " << to);
+    SCOPED_TRACE(::testing::Message() << from << " to " << to);
     const double hertz = std::min(from, to) / 10.0;
     const int count = from / 4;
     const std::vector<float> out = resampled(tones(hertz, from, count), from, to);

@@ -13,7 +13,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 StatusOr<std::vector<float>> read_wav(std::string content) {
   ASSIGN_OR_RETURN(const std::unique_ptr<WavInput> input, WavInput::open(AudioBytes::from_string(std::move(content))));
@@ -75,7 +75,7 @@ TEST(WavInput, FloatsThatAreNoSoundAreTamed) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
   const auto samples = read_wav(make_wav({.format = 3, .bits = 32}, bytes_of<float>({nan, infinite, -infinite, 0.5f})));
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_THAT(*samples, testing::ElementsAre(0.0f, 1024.0f, -1024.0f, 0.5f));
+  EXPECT_THAT(*samples, ::testing::ElementsAre(0.0f, 1024.0f, -1024.0f, 0.5f));
 }
 
 TEST(WavInput, AFileThatWasCutGivesItsWholeFrames) {
@@ -83,7 +83,7 @@ TEST(WavInput, AFileThatWasCutGivesItsWholeFrames) {
   content.resize(content.size() - 3);
   const auto samples = read_wav(content);
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_THAT(*samples, testing::ElementsAre(0.375f, -0.375f));
+  EXPECT_THAT(*samples, ::testing::ElementsAre(0.375f, -0.375f));
 }
 
 TEST(WavInput, SkipsChunksOfOddSize) {
@@ -91,7 +91,7 @@ TEST(WavInput, SkipsChunksOfOddSize) {
   const std::string note = str_cat("LIST", little(3, 4), "abc", std::string(1, '\0'));
   const auto samples = read_wav(str_cat(whole.substr(0, 36), note, whole.substr(36)));
   ASSERT_TRUE(samples.ok()) << samples.status();
-  EXPECT_THAT(*samples, testing::ElementsAre(0.5f));
+  EXPECT_THAT(*samples, ::testing::ElementsAre(0.5f));
 }
 
 TEST(WavInput, SaysWhatItCannotRead) {

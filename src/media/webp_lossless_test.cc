@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 size_t code_bytes(std::string_view bits, int32_t width, int32_t height) {
   const StatusOr<size_t> bytes = lossless_code_bytes(bytes_of_text(bits), width, height);

@@ -40,7 +40,7 @@ bool is_control(uint32_t c) {
 
 // Within quotes: what is no plain character is \n, \xNN (bytes that are no UTF-8, too) or \u{NNNN}. At most
 // `max_chars` characters, and dots for those behind.
-std::string quoted(std::string_view text, size_t max_chars) {
+std::string in_quotes(std::string_view text, size_t max_chars) {
   std::string out = "\"";
   for (size_t count = 0; !text.empty(); ++count) {
     if (count == max_chars) {
@@ -139,8 +139,8 @@ void write(std::string line) {
 std::string note(bool as_json, std::string_view level, std::string_view event, std::string_view key,
                  std::string_view request_id, std::string_view what) {
   if (!as_json) {
-    return str_cat(timestamp(), " ", level, " ", event, " ", quoted(what, kMaxWhat),
-                   " id=", quoted(request_id, kMaxPath));
+    return str_cat(timestamp(), " ", level, " ", event, " ", in_quotes(what, kMaxWhat),
+                   " id=", in_quotes(request_id, kMaxPath));
   }
   Json line = Json::object();
   line.set("time", timestamp());
@@ -162,9 +162,9 @@ void AccessLog::log_encode(const EncodeLine& encode) const {
   if (!options_.is_on) return;
   const std::string_view trace = trace_id(encode.traceparent);
   if (!options_.as_json) {
-    write(str_cat(timestamp(), " info encode ", quoted(encode.transfer, kMaxPath), " ", encode.input_id, " ",
+    write(str_cat(timestamp(), " info encode ", in_quotes(encode.transfer, kMaxPath), " ", encode.input_id, " ",
                   encode.outcome, " ", fixed(encode.seconds, 3), "s ", encode.num_positions, " positions for ",
-                  quoted(encode.consumer, kMaxPath), " id=", quoted(encode.request_id, kMaxPath),
+                  in_quotes(encode.consumer, kMaxPath), " id=", in_quotes(encode.request_id, kMaxPath),
                   trace.empty() ? "" : " trace=", trace));
     return;
   }
@@ -187,9 +187,9 @@ void AccessLog::log_done(const HttpRequest& request, int status, double seconds,
   if (!options_.is_on) return;
   const std::string_view trace = trace_id_of(request);
   if (!options_.as_json) {
-    write(str_cat(timestamp(), " info ", quoted(request.method, kMaxPath), " ", quoted(request.path, kMaxPath), " ",
-                  status, " ", fixed(seconds, 3), "s ", bytes_sent, "B ", request.peer,
-                  " id=", quoted(request.request_id, kMaxPath), trace.empty() ? "" : " trace=", trace));
+    write(str_cat(timestamp(), " info ", in_quotes(request.method, kMaxPath), " ", in_quotes(request.path, kMaxPath),
+                  " ", status, " ", fixed(seconds, 3), "s ", bytes_sent, "B ", request.peer,
+                  " id=", in_quotes(request.request_id, kMaxPath), trace.empty() ? "" : " trace=", trace));
     return;
   }
   Json line = Json::object();

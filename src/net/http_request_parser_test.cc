@@ -129,7 +129,7 @@ TEST(HttpRequestParserTest, RefusesSmuggling) {
       {"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", "400 the Host header is malformed"},
       {"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "400 the Host header is malformed"},
   };
-  for (const auto& [bytes, error] : cases) EXPECT_THAT(error_of(bytes), testing::StartsWith(error)) << bytes;
+  for (const auto& [bytes, error] : cases) EXPECT_THAT(error_of(bytes), ::testing::StartsWith(error)) << bytes;
 }
 
 TEST(HttpRequestParserTest, RefusesMalformedChunks) {
@@ -172,10 +172,10 @@ TEST(HttpRequestParserTest, RefusesMalformedRequestLines) {
                            "GET /%0a HTTP/1.1",
                            "GET /%00 HTTP/1.1",
                            "GET /%ff HTTP/1.1"}) {
-    EXPECT_THAT(error_of(str_cat(line, "\r\nHost: a\r\n\r\n")), testing::StartsWith("400 ")) << line;
+    EXPECT_THAT(error_of(str_cat(line, "\r\nHost: a\r\n\r\n")), ::testing::StartsWith("400 ")) << line;
   }
-  EXPECT_THAT(error_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), testing::StartsWith("505 "));
-  EXPECT_THAT(error_of("GET / HTTP/0.9\r\n\r\n"), testing::StartsWith("505 "));
+  EXPECT_THAT(error_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), ::testing::StartsWith("505 "));
+  EXPECT_THAT(error_of("GET / HTTP/0.9\r\n\r\n"), ::testing::StartsWith("505 "));
   // What is not HTTP at all is told at its first byte.
   EXPECT_EQ(error_of("\x16\x03\x01"), "400 this is not an HTTP request");
 }
@@ -211,15 +211,15 @@ TEST(HttpRequestParserTest, LimitsAreExact) {
   const std::string target(40 - std::string("GET  HTTP/1.1").size(), '/');
   EXPECT_EQ(parse(str_cat("GET ", target, " HTTP/1.1\r\nHost: a\r\n\r\n")).state, State::kComplete);
   EXPECT_EQ(error_of(str_cat("GET ", target, "/ HTTP/1.1\r\n")), "414 the request line is longer than 40 bytes");
-  EXPECT_THAT(error_of(std::string(42, 'G')), testing::StartsWith("414 "));
+  EXPECT_THAT(error_of(std::string(42, 'G')), ::testing::StartsWith("414 "));
   // Host: a CRLF is 9 bytes.
   EXPECT_EQ(parse(with_headers("X: " + std::string(100 - 9 - 5, 'x') + "\r\n")).state, State::kComplete);
-  EXPECT_THAT(error_of(with_headers("X: " + std::string(100 - 9 - 2, 'x') + "\r\n")), testing::StartsWith("431 "));
+  EXPECT_THAT(error_of(with_headers("X: " + std::string(100 - 9 - 2, 'x') + "\r\n")), ::testing::StartsWith("431 "));
   EXPECT_EQ(parse(with_headers("A:\r\nB:\r\nC:\r\n")).state, State::kComplete);
-  EXPECT_THAT(error_of(with_headers("A:\r\nB:\r\nC:\r\nD:\r\n")), testing::StartsWith("431 "));
+  EXPECT_THAT(error_of(with_headers("A:\r\nB:\r\nC:\r\nD:\r\n")), ::testing::StartsWith("431 "));
   // Trailers share the headers' room.
-  EXPECT_THAT(error_of(chunked("0\r\nA:\r\nB:\r\nC:\r\n\r\n")), testing::StartsWith("431 "));
-  EXPECT_THAT(error_of(chunked("0\r\nA: " + std::string(100, 'x'))), testing::StartsWith("431 "));
+  EXPECT_THAT(error_of(chunked("0\r\nA:\r\nB:\r\nC:\r\n\r\n")), ::testing::StartsWith("431 "));
+  EXPECT_THAT(error_of(chunked("0\r\nA: " + std::string(100, 'x'))), ::testing::StartsWith("431 "));
 }
 
 TEST(HttpRequestParserTest, BodiesHaveABound) {
@@ -245,7 +245,7 @@ TEST(HttpRequestParserTest, ReadsWhatTheConnectionIsFor) {
   EXPECT_FALSE(keeps_alive("1.0", ""));
   EXPECT_TRUE(keeps_alive("1.0", "Connection: Keep-Alive\r\n"));
   EXPECT_TRUE(parse(with_headers("Expect: 100-Continue\r\n")).head.expects_continue);
-  EXPECT_THAT(error_of(with_headers("Expect: 200\r\n")), testing::StartsWith("417 "));
+  EXPECT_THAT(error_of(with_headers("Expect: 200\r\n")), ::testing::StartsWith("417 "));
   EXPECT_FALSE(parse("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n").head.expects_continue);
 }
 

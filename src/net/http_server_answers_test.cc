@@ -11,9 +11,9 @@
 namespace transept {
 namespace {
 
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 

@@ -6,7 +6,7 @@
 namespace transept {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 StatusOr<std::vector<MultipartPart>> parse(std::string_view body, const MultipartLimits& limits = {}) {
   return parse_multipart(body, "B", limits);

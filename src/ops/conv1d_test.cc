@@ -34,14 +34,14 @@ constexpr Conv kConvs[] = {
     {12, 3, 33, {1, 1, 0}},
 };
 
-class Conv1dTest : public testing::TestWithParam<Isa> {
+class Conv1dTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, Conv1dTest, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
+INSTANTIATE_TEST_SUITE_P(Levels, Conv1dTest, ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 TEST_P(Conv1dTest, MatchesTheDefinition) {

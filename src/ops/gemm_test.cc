@@ -84,7 +84,7 @@ double tolerance(int64_t k, Activation activation) {
   return activation == Activation::kNone || activation == Activation::kRelu ? sum : sum * 1.2 + 1e-6;
 }
 
-class GemmTest : public testing::TestWithParam<Isa> {
+class GemmTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
@@ -92,8 +92,8 @@ class GemmTest : public testing::TestWithParam<Isa> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, GemmTest,
-                         testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16,
-                                         Isa::kAmx),
+                         ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16,
+                                           Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 struct Shape {
@@ -533,7 +533,7 @@ TEST_P(GemmTest, WhatIsNotANumberShows) {
 
 class ActivationTest : public GemmTest {};
 
-INSTANTIATE_TEST_SUITE_P(Levels, ActivationTest, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Levels, ActivationTest, ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 TEST_P(ActivationTest, VectorsAgreeWithTheDefinitionEverywhere) {

@@ -23,7 +23,7 @@ constexpr PackedFormat kFormats[] = {
     {kFloat32Format}, {kBFloat16Format, InputRounding::kBFloat16}, {kFloat16Format},
     {kInt8Format},    {kInt8Format, InputRounding::kWide},         {kInt8Format, InputRounding::kOutliers}};
 
-class RowStatisticsTest : public testing::TestWithParam<Isa> {
+class RowStatisticsTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
@@ -49,7 +49,7 @@ class RowStatisticsTest : public testing::TestWithParam<Isa> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, RowStatisticsTest,
-                         testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx),
+                         ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 TEST_P(RowStatisticsTest, AreWhatTheySay) {

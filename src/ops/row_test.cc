@@ -19,7 +19,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 
-class RowTest : public testing::TestWithParam<Isa> {
+class RowTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
@@ -60,7 +60,7 @@ class RowTest : public testing::TestWithParam<Isa> {
   Context context_{.device = device_, .arena = arena_};
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, RowTest, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
+INSTANTIATE_TEST_SUITE_P(Levels, RowTest, ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 TEST_P(RowTest, LayerNormMatchesDoublePrecision) {

@@ -11,7 +11,7 @@
 namespace transept {
 namespace {
 
-class RowsTest : public testing::Test {
+class RowsTest : public ::testing::Test {
  protected:
   // [rows, n] in rows of n + 1, of which the last column is never written: 100 row + column.
   TensorView make(std::vector<float>& memory, int64_t rows, int64_t n) {

@@ -54,7 +54,7 @@ constexpr PackedFormat kRoundedInputs = {kBFloat16Format, InputRounding::kBFloat
 constexpr PackedFormat kFormats[] = {kInt8Formats[0], kInt8Formats[1], kInt8Formats[2], kRoundedInputs};
 
 // A level's table with tiles that serve every number of rows.
-class TileTest : public testing::TestWithParam<Isa> {
+class TileTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > detect_isa()) GTEST_SKIP() << isa_name(GetParam()) << " is not present on this processor";
@@ -89,7 +89,7 @@ class TileTest : public testing::TestWithParam<Isa> {
   OpKernels with_tiles_ = {}, vectors_ = {};
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, TileTest, testing::Values(Isa::kGeneric, Isa::kAvx512Vnni, Isa::kAmx),
+INSTANTIATE_TEST_SUITE_P(Levels, TileTest, ::testing::Values(Isa::kGeneric, Isa::kAvx512Vnni, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 // Of every shape of stripes: one strip, two unequal ones, a last one that begins earlier.

@@ -289,7 +289,7 @@ std::optional<int32_t> token_id_of(const Json& value) {
 
 std::string shown(const Json& value) {
   if (value.is_array() || value.is_object()) return std::string(value.kind_name());
-  if (value.is_string() && value.as_string().size() > kMaxQuotedBytes) return quoted(value.as_string());
+  if (value.is_string() && value.as_string().size() > kMaxQuotedBytes) return in_quotes(value.as_string());
   std::string text = value.dump();
   if (value.is_number() && text.size() > kMaxQuotedBytes) return str_cat("a number of ", text.size(), " digits");
   return text;

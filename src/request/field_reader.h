@@ -18,7 +18,7 @@ std::optional<int32_t> token_id_of(const Json& value);
 // Returns a whole number within int64, written 3; or written 3.0, up to 2^53 in magnitude. Empty for any other value.
 std::optional<int64_t> whole_number_of(const Json& value);
 
-// Formats a value for an error text: lists and objects by their kind, long strings as quoted() shortens them, long
+// Formats a value for an error text: lists and objects by their kind, long strings as in_quotes() shortens them, long
 // numbers by their number of digits, all others as JSON.
 std::string shown(const Json& value);
 

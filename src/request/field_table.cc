@@ -184,7 +184,7 @@ constexpr FieldSpec kFields[] = {
 };
 // clang-format on
 
-std::string quoted(std::span<const std::string_view> words) {
+std::string in_quotes(std::span<const std::string_view> words) {
   std::vector<std::string> all;
   for (const std::string_view word : words) all.push_back(str_cat('"', word, '"'));
   return join(all, ", ");
@@ -249,8 +249,8 @@ std::string describe(const FieldSpec& field) {
     case K::kString: return "a string that is not empty";
     case K::kText: return "a string";
     case K::kTexts: return str_cat("a string or a list of 1 to ", field.max_items, " strings");
-    case K::kWord: return str_cat("one of ", quoted(field.words));
-    case K::kWords: return str_cat("a list of ", quoted(field.words));
+    case K::kWord: return str_cat("one of ", in_quotes(field.words));
+    case K::kWords: return str_cat("a list of ", in_quotes(field.words));
     case K::kStrings: return str_cat("a string or a list of ", at_most(field), " strings, none of them empty");
     case K::kTokenId: return "a token id";
     case K::kTokenIds: return str_cat("a list of ", at_most(field), " token ids");

@@ -28,7 +28,7 @@ TEST(PageFiles, HaveOnePathAndOneTagEach) {
   std::set<std::string_view> paths, etags;
   for (const PageFile& file : page_files()) {
     EXPECT_TRUE(file.path == "/" || file.path.starts_with("/page/")) << file.path;
-    EXPECT_THAT(file.etag, testing::MatchesRegex("\"[0-9a-f]+\""));
+    EXPECT_THAT(file.etag, ::testing::MatchesRegex("\"[0-9a-f]+\""));
     paths.insert(file.path);
     etags.insert(file.etag);
   }

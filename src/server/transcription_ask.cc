@@ -69,7 +69,7 @@ StatusOr<std::string> language_of(const SpeechModel& speech, const std::string& 
     return language;
   }
   if (speech_language_code(language) == "en") return std::string();
-  return field_error("language", str_cat("language ", quoted(language), ": this model knows English alone"));
+  return field_error("language", str_cat("language ", in_quotes(language), ": this model knows English alone"));
 }
 
 // Beams that the request asks for, by either name; none: it does not say.

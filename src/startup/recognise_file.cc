@@ -139,7 +139,8 @@ std::optional<RecognisedFile> recognise_gguf(Bytes bytes) {
   if (!text(bytes).starts_with("GGUF")) return std::nullopt;
   RecognisedFile file{FileKind::kGguf, "a GGUF file (llama.cpp)", ""};
   for (const auto& [key, value] : GgufReader(bytes).strings()) {
-    if (key == "general.architecture") file.what = str_cat("a GGUF file (llama.cpp) of architecture ", quoted(value));
+    if (key == "general.architecture")
+      file.what = str_cat("a GGUF file (llama.cpp) of architecture ", in_quotes(value));
     if (key == "general.base_model.0.repo_url") file.original = hub_name(value);
   }
   return file;

@@ -9,7 +9,7 @@
 namespace transept {
 namespace {
 
-class TensorTest : public testing::Test {
+class TensorTest : public ::testing::Test {
  protected:
   TensorTest() : data_(24) { std::iota(data_.begin(), data_.end(), 0.0f); }
   std::vector<float> data_;

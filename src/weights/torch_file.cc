@@ -57,7 +57,7 @@ StatusOr<TorchParts> read_archive(Bytes bytes) {
   for (const ZipEntry& entry : entries) {
     if (entry.name.starts_with(data)) parts.storages.emplace(entry.name.substr(data.size()), entry.data);
     if (entry.name == byte_order && text(entry.data) != "little") {
-      return invalid_argument("byte order ", quoted(text(entry.data)), ", expected \"little\"");
+      return invalid_argument("byte order ", in_quotes(text(entry.data)), ", expected \"little\"");
     }
     if (entry.name != object) continue;
     StatusOr<TorchPickle> parsed = TorchPickle::parse(entry.data);
@@ -99,19 +99,19 @@ class LegacyReader final {
     for (const PickleValue& key : keys.items(keys.root())) {
       const auto width = widths.find(key.text());
       if (!key.is(Kind::kString) || width == widths.end()) {
-        return invalid_argument("storage ", quoted(key.text()), " belongs to no tensor");
+        return invalid_argument("storage ", in_quotes(key.text()), " belongs to no tensor");
       }
       const Bytes left = bytes_.subspan(at_);
-      if (left.size() < sizeof(int64_t)) return invalid_argument("storage ", quoted(key.text()), " is cut off");
+      if (left.size() < sizeof(int64_t)) return invalid_argument("storage ", in_quotes(key.text()), " is cut off");
       const auto count = little_endian<int64_t>(left.data());
       const std::optional<int64_t> size = checked_mul(count, width->second);
       if (count < 0 || !size.has_value() || static_cast<uint64_t>(*size) > left.size() - sizeof count) {
-        return invalid_argument("storage ", quoted(key.text()), " at byte ", at_, ": ", count,
+        return invalid_argument("storage ", in_quotes(key.text()), " at byte ", at_, ": ", count,
                                 " elements end after the file (cut off?)");
       }
       const Bytes data = left.subspan(sizeof count, static_cast<size_t>(*size));
       if (!storages.emplace(key.text(), data).second) {
-        return invalid_argument("storage ", quoted(key.text()), " stands twice");
+        return invalid_argument("storage ", in_quotes(key.text()), " stands twice");
       }
       at_ += sizeof count + data.size();
     }
@@ -150,7 +150,7 @@ Status check_state_dict(const TorchPickle& object) {
   std::string below;
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     has_tensor |= items[i + 1].is(Kind::kTensor);
-    if (below.empty() && items[i + 1].is(Kind::kDict)) below = quoted(items[i].text());
+    if (below.empty() && items[i + 1].is(Kind::kDict)) below = in_quotes(items[i].text());
   }
   if (has_tensor) return ok_status();
   return invalid_argument(
@@ -168,7 +168,7 @@ StatusOr<TorchParts> read_legacy(Bytes bytes) {
   for (const PickledStorage& storage : parts.object.storages()) {
     const int64_t width = safetensors_dtype_bytes(storage.dtype);
     if (widths.emplace(storage.key, width).first->second != width) {
-      return invalid_argument("storage ", quoted(storage.key), " has two types");
+      return invalid_argument("storage ", in_quotes(storage.key), " has two types");
     }
   }
   RETURN_IF_ERROR(reader.read_storages(keys, widths, parts.storages));
@@ -180,11 +180,11 @@ StatusOr<TorchParts> read_legacy(Bytes bytes) {
 // Elements [begin, end) of a storage, by bytes.
 StatusOr<Bytes> storage_bytes(const TorchParts& parts, const PickledStorage& storage) {
   const auto found = parts.storages.find(storage.key);
-  if (found == parts.storages.end()) return invalid_argument("storage ", quoted(storage.key), " is missing");
+  if (found == parts.storages.end()) return invalid_argument("storage ", in_quotes(storage.key), " is missing");
   const int64_t width = safetensors_dtype_bytes(storage.dtype);
   const std::optional<int64_t> size = checked_mul(storage.num_elements, width);
   if (!size.has_value() || static_cast<uint64_t>(*size) != found->second.size()) {
-    return invalid_argument("storage ", quoted(storage.key), " has ", found->second.size(), " bytes, not ",
+    return invalid_argument("storage ", in_quotes(storage.key), " has ", found->second.size(), " bytes, not ",
                             storage.num_elements, " elements of ", storage.dtype);
   }
   return found->second.subspan(static_cast<size_t>(storage.begin * width),
@@ -225,7 +225,7 @@ StatusOr<std::vector<StoredTensor>> place_tensors(const TorchParts& parts, size_
   std::vector<std::string_view> names;
   RETURN_IF_ERROR(for_each_tensor(parts.object, [&](std::string_view name, const PickledTensor& pickled) {
     StatusOr<StoredTensor> tensor = place_tensor(parts, pickled, file_bytes);
-    const std::string shown = quoted(name, 200);
+    const std::string shown = in_quotes(name, 200);
     if (!tensor.ok()) return with_param(with_prefix(tensor.status(), str_cat("tensor ", shown)), name.substr(0, 200));
     tensor->view.name = name;
     tensors.push_back(*std::move(tensor));
@@ -234,7 +234,7 @@ StatusOr<std::vector<StoredTensor>> place_tensors(const TorchParts& parts, size_
   }));
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
-  if (twice != names.end()) return invalid_argument("tensor ", quoted(*twice, 200), ": stands twice");
+  if (twice != names.end()) return invalid_argument("tensor ", in_quotes(*twice, 200), ": stands twice");
   return tensors;
 }
 

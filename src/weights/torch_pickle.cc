@@ -203,7 +203,7 @@ class PickleParser final {
     if (const std::optional<size_t> row = find_torch_name(module, spelled); row.has_value()) {
       return stack_.push(PickleValue(PickleKind::kName, static_cast<int64_t>(*row)));
     }
-    return invalid_argument(quoted(str_cat(module, ".", spelled), 2 * kMaxNameBytes),
+    return invalid_argument(in_quotes(str_cat(module, ".", spelled), 2 * kMaxNameBytes),
                             " is not a name that weights need; nothing of a pickle is run");
   }
 

@@ -104,7 +104,7 @@ struct Entry {
   uint32_t crc = 0;
   uint64_t packed_size = 0, size = 0, offset = 0;
 
-  Status error(std::string_view reason) const { return invalid_argument("entry ", quoted(name, 200), ": ", reason); }
+  Status error(std::string_view reason) const { return invalid_argument("entry ", in_quotes(name, 200), ": ", reason); }
 };
 
 // The zip64 extra field has, in this order, those of size, packed size and offset that refer to it.
@@ -216,7 +216,7 @@ Status check_unique(const std::vector<ZipEntry>& entries) {
   for (const ZipEntry& entry : entries) names.push_back(entry.name);
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
-  return twice == names.end() ? ok_status() : invalid_argument("entry ", quoted(*twice, 200), ": stands twice");
+  return twice == names.end() ? ok_status() : invalid_argument("entry ", in_quotes(*twice, 200), ": stands twice");
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ StatusOr<std::vector<Value>> bind(std::string_view function, const Arguments& ar
     const auto* const found =
         std::find_if(parameters.begin(), parameters.end(),
                      [&, wanted = name](const Parameter& p) { return !p.name.empty() && p.name == wanted; });
-    if (found == parameters.end()) return invalid_argument(function, " has no argument ", quoted(name));
+    if (found == parameters.end()) return invalid_argument(function, " has no argument ", in_quotes(name));
     Value& place = bound[static_cast<size_t>(found - parameters.begin())];
-    if (!place.missing()) return invalid_argument(function, " has two values for the argument ", quoted(name));
+    if (!place.missing()) return invalid_argument(function, " has two values for the argument ", in_quotes(name));
     place = value;
   }
   for (size_t i = 0; i < bound.size(); ++i) {
     const Parameter& parameter = *(parameters.begin() + i);
     if (parameter.required && bound[i].missing()) {
       return invalid_argument(function, " needs the argument ",
-                              parameter.name.empty() ? str_cat(i + 1) : quoted(parameter.name));
+                              parameter.name.empty() ? str_cat(i + 1) : in_quotes(parameter.name));
     }
   }
   return bound;

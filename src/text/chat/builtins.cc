@@ -79,7 +79,7 @@ StatusOr<Value> make_namespace(Heap& heap, const Arguments& arguments) {
   ASSIGN_OR_RETURN(Dict* const members, make_dict(heap, arguments));
   for (const auto& [name, value] : members->items) {
     if (name.is(Kind::kText) && name.text->view.starts_with('_')) {
-      return invalid_argument("a namespace cannot have the member ", quoted(name.text->view));
+      return invalid_argument("a namespace cannot have the member ", in_quotes(name.text->view));
     }
   }
   return point_to(Kind::kNamespace, &Value::dict, members);

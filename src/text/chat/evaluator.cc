@@ -286,7 +286,7 @@ class Evaluator final {
 
   StatusOr<Value> name(const Expr& e) {
     const Value& value = variables_.at(e.slot);
-    return value.missing() ? heap_.undefined_because(str_cat(quoted(e.name), " is undefined")) : value;
+    return value.missing() ? heap_.undefined_because(str_cat(in_quotes(e.name), " is undefined")) : value;
   }
 
   StatusOr<Value> sequence(const Expr& e) {
@@ -392,7 +392,7 @@ class Evaluator final {
     for (const auto& [key, value] : rest.dict->items) {
       ASSIGN_OR_RETURN(const std::string_view name, text_of(key, "a key of **"));
       for (const auto& [other, unused] : arguments.names) {
-        if (other == name) return invalid_argument("the argument ", quoted(name), " is given twice");
+        if (other == name) return invalid_argument("the argument ", in_quotes(name), " is given twice");
       }
       arguments.names.emplace_back(name, value);
       RETURN_IF_ERROR(heap_.charge(1 + static_cast<int64_t>(arguments.names.size() / 16)));
@@ -426,7 +426,7 @@ class Evaluator final {
       if (!value.missing()) continue;
       const size_t num_required = d.parameters.size() - d.defaults.size();
       if (i < num_required) {
-        value = heap_.undefined_because(str_cat("parameter ", quoted(d.parameters[i]->name), " was not provided"));
+        value = heap_.undefined_because(str_cat("parameter ", in_quotes(d.parameters[i]->name), " was not provided"));
       } else {
         ASSIGN_OR_RETURN(value, eval(*d.defaults[i - num_required]));
       }

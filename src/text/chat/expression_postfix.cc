@@ -106,7 +106,7 @@ Status ExpressionParser::call_arguments(Expr& call) {
       std::string name = tokens_.next().text;
       tokens_.next();
       for (const auto& [other, value] : call.keywords) {
-        if (other == name) return line_error(line, "the argument ", quoted(name), " is given twice");
+        if (other == name) return line_error(line, "the argument ", in_quotes(name), " is given twice");
       }
       ASSIGN_OR_RETURN(ExprPtr value, expression());
       call.keywords.emplace_back(std::move(name), std::move(value));

@@ -66,14 +66,14 @@ bool is_filter_of_jinja(std::string_view name) {
 }
 
 Status unknown_filter(std::string_view name) {
-  return is_filter_of_jinja(name) ? unimplemented("the filter ", quoted(name), " is not supported")
-                                  : invalid_argument("there is no filter ", quoted(name));
+  return is_filter_of_jinja(name) ? unimplemented("the filter ", in_quotes(name), " is not supported")
+                                  : invalid_argument("there is no filter ", in_quotes(name));
 }
 
 StatusOr<Value> apply_filter(Heap& heap, const Filter& filter, const Value& value, const Arguments& arguments) {
   RETURN_IF_ERROR(heap.charge());
   if (value.is(Kind::kText) && value.text->safe && !filter.takes_safe) {
-    return unimplemented("the filter ", quoted(filter.name), " of a text that `safe` made is not supported");
+    return unimplemented("the filter ", in_quotes(filter.name), " of a text that `safe` made is not supported");
   }
   return filter.apply(heap, value, arguments);
 }

@@ -34,7 +34,7 @@ Json with_image_parts(const Json& messages) {
   return changed;
 }
 
-class GoldenChatTest : public testing::TestWithParam<const char*> {};
+class GoldenChatTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenChatTest, GivesTheReferencesPrompts) {
   const std::string dir = golden_dir(GetParam());
@@ -61,7 +61,7 @@ TEST_P(GoldenChatTest, GivesTheReferencesPrompts) {
   EXPECT_GT(num_rendered, 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Vision, GoldenChatTest, testing::Values("mllama", "qwen2_5_vl"));
+INSTANTIATE_TEST_SUITE_P(Vision, GoldenChatTest, ::testing::Values("mllama", "qwen2_5_vl"));
 
 }  // namespace
 }  // namespace transept

@@ -184,7 +184,7 @@ class Lexer final {
       if (at(op)) return read_operator(op);
     }
     if (is_beyond_ascii(rest())) return beyond_ascii();
-    return line_error(line_, "unexpected character ", quoted(rest().substr(0, 1)));
+    return line_error(line_, "unexpected character ", in_quotes(rest().substr(0, 1)));
   }
 
   static bool is_beyond_ascii(std::string_view text) {

@@ -46,13 +46,14 @@ StatusOr<Frame*> bind_macro(Heap& heap, Variables& variables, const Macro& macro
   if (d.uses_kwargs) {
     slot(d.kwargs_index) = dict_of_names(heap, arguments);
   } else if (!arguments.names.empty()) {
-    return invalid_argument("the macro ", quoted(d.name), " takes no argument ", quoted(arguments.names[0].first));
+    return invalid_argument("the macro ", in_quotes(d.name), " takes no argument ",
+                            in_quotes(arguments.names[0].first));
   }
   if (d.uses_varargs) {
     slot(d.varargs_index) =
         heap.tuple({arguments.places.begin() + static_cast<ptrdiff_t>(num_given), arguments.places.end()});
   } else if (arguments.places.size() > num_given) {
-    return invalid_argument("the macro ", quoted(d.name), " takes at most ", d.parameters.size(), " arguments");
+    return invalid_argument("the macro ", in_quotes(d.name), " takes at most ", d.parameters.size(), " arguments");
   }
   return &frame;
 }

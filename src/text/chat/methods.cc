@@ -144,7 +144,7 @@ StatusOr<Value> loop_attribute(Heap& heap, Loop& loop, std::string_view name) {
 
 StatusOr<Value> bound_method(Heap& heap, const Value& self, const MethodEntry& entry) {
   if (entry.call == nullptr)
-    return unimplemented("the attribute ", quoted(entry.name), " of a ", type_name(self), " is not supported");
+    return unimplemented("the attribute ", in_quotes(entry.name), " of a ", type_name(self), " is not supported");
   Method& method = heap.make<Method>();
   method.self = self;
   method.entry = &entry;
@@ -157,7 +157,7 @@ StatusOr<Value> find_attribute(Heap& heap, const Value& value, std::string_view 
     return invalid_argument(value.text == nullptr ? "a value is undefined" : value.text->view);
   }
   if (name.starts_with("__") && name.ends_with("__")) {
-    return heap.undefined_because(str_cat("access to the attribute ", quoted(name), " is unsafe"));
+    return heap.undefined_because(str_cat("access to the attribute ", in_quotes(name), " is unsafe"));
   }
   if (value.is(Kind::kNamespace)) {
     ASSIGN_OR_RETURN(const Value* const found, find_text_key(heap, *value.dict, name));
@@ -169,7 +169,7 @@ StatusOr<Value> find_attribute(Heap& heap, const Value& value, std::string_view 
   }
   if (is_change(value, name)) {
     return heap.undefined_because(
-        str_cat("access to the attribute ", quoted(name), " of a ", type_name(value), " is unsafe"));
+        str_cat("access to the attribute ", in_quotes(name), " of a ", type_name(value), " is unsafe"));
   }
   for (const MethodEntry& entry : methods_of(value)) {
     if (entry.name == name) return bound_method(heap, value, entry);
@@ -178,7 +178,7 @@ StatusOr<Value> find_attribute(Heap& heap, const Value& value, std::string_view 
 }
 
 Value no_attribute(Heap& heap, const Value& value, std::string_view name) {
-  return heap.undefined_because(str_cat(type_name(value), " has no attribute ", quoted(name)));
+  return heap.undefined_because(str_cat(type_name(value), " has no attribute ", in_quotes(name)));
 }
 
 }  // namespace

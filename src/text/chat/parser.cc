@@ -32,7 +32,7 @@ class Parser final {
         ASSIGN_OR_RETURN(statements.emplace_back(), output());
       }
     }
-    if (ends.size() > 0) return tokens_.unexpected(quoted(*ends.begin()));
+    if (ends.size() > 0) return tokens_.unexpected(in_quotes(*ends.begin()));
     return statements;
   }
 
@@ -97,7 +97,7 @@ class Parser final {
       if (tokens_.at_name(keyword.name)) return (this->*keyword.parse)();
     }
     for (const std::string_view name : {"block", "extends", "include", "import", "from", "autoescape"}) {
-      if (tokens_.at_name(name)) return line_unsupported(tokens_.line(), "the statement ", quoted(name));
+      if (tokens_.at_name(name)) return line_unsupported(tokens_.line(), "the statement ", in_quotes(name));
     }
     return line_error(tokens_.line(), "there is no statement ", tokens_.shown());
   }
@@ -179,7 +179,7 @@ class Parser final {
       const int line = tokens_.line();
       ASSIGN_OR_RETURN(ExprPtr parameter, name());
       for (const ExprPtr& other : macro.parameters) {
-        if (other->name == parameter->name) return line_error(line, "two parameters ", quoted(parameter->name));
+        if (other->name == parameter->name) return line_error(line, "two parameters ", in_quotes(parameter->name));
       }
       macro.parameters.push_back(std::move(parameter));
       if (tokens_.skip_operator("=")) {
@@ -198,7 +198,7 @@ class Parser final {
     made->line = tokens_.line();
     ASSIGN_OR_RETURN(made->name, tokens_.expect_any_name());
     for (const std::string_view constant : {"true", "false", "none", "True", "False", "None"}) {
-      if (made->name == constant) return line_error(made->line, quoted(constant), " cannot be assigned to");
+      if (made->name == constant) return line_error(made->line, in_quotes(constant), " cannot be assigned to");
     }
     return made;
   }

@@ -124,7 +124,7 @@ class Resolver final {
   Status bind(Expr& expr, const Symbols& symbols, bool soft) {
     if (expr.kind == ExprKind::kName || expr.kind == ExprKind::kNamespaceMember) {
       const std::optional<Symbols::Variable> variable = symbols.find(expr.name);
-      if (!variable.has_value()) return line_error(expr.line, "the name ", quoted(expr.name), " is not known here");
+      if (!variable.has_value()) return line_error(expr.line, "the name ", in_quotes(expr.name), " is not known here");
       expr.slot = symbols.slot_of(*variable);
     }
     if (expr.kind == ExprKind::kFilter && expr.filter == nullptr) {

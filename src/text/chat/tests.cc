@@ -143,6 +143,6 @@ const Test* find_test(std::string_view name) {
   return found == std::end(kTests) ? nullptr : found;
 }
 
-Status unknown_test(std::string_view name) { return invalid_argument("there is no test ", quoted(name)); }
+Status unknown_test(std::string_view name) { return invalid_argument("there is no test ", in_quotes(name)); }
 
 }  // namespace transept::jinja

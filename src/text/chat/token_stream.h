@@ -55,7 +55,7 @@ class TokenStream final {
       case TokenKind::kOutputEnd: return "}}";
       case TokenKind::kBlockBegin: return "{%";
       case TokenKind::kOutputBegin: return "{{";
-      default: return quoted(current().text);
+      default: return in_quotes(current().text);
     }
   }
 

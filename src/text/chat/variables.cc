@@ -49,7 +49,7 @@ void Variables::leave(const Scope& scope) {
 
 Status Variables::check_members(const Expr& target) {
   if (target.kind == ExprKind::kNamespaceMember && !at(target.slot).is(Kind::kNamespace)) {
-    return invalid_argument("cannot set ", quoted(target.member), " of ", quoted(target.name),
+    return invalid_argument("cannot set ", in_quotes(target.member), " of ", in_quotes(target.name),
                             ", which is no namespace");
   }
   if (target.kind == ExprKind::kTuple) {
@@ -66,7 +66,7 @@ Status Variables::assign(const Expr& target, const Value& value) {
   if (target.kind == ExprKind::kNamespaceMember) {
     RETURN_IF_ERROR(check_members(target));
     if (target.member.starts_with('_'))
-      return invalid_argument("a namespace cannot have the member ", quoted(target.member));
+      return invalid_argument("a namespace cannot have the member ", in_quotes(target.member));
     return set_key(heap_, *at(target.slot).dict, heap_.borrowed_text(target.member), value);
   }
   ASSIGN_OR_RETURN(const std::vector<Value> items, items_of(heap_, value));

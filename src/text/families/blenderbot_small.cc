@@ -108,7 +108,7 @@ StatusOr<std::unique_ptr<BlenderbotSmallModel>> BlenderbotSmallModel::parse(cons
   ASSIGN_OR_RETURN(model->vocabulary_, Vocabulary::parse(JsonField(kVocabFile, json)));
   const std::optional<int32_t> unk = model->vocabulary_.find(unk_token);
   if (!unk.has_value()) {
-    return invalid_argument(kVocabFile, ": the unk_token ", quoted(unk_token), " is missing");
+    return invalid_argument(kVocabFile, ": the unk_token ", in_quotes(unk_token), " is missing");
   }
   const std::vector<std::string> spellings = symbol_spellings(model->vocabulary_, *files.merges_txt);
   if (spellings.size() > static_cast<size_t>(kMaxVocabSize)) {

@@ -12,7 +12,7 @@ Status append_ids(std::string_view file, const TokenizerConfig& config, const st
   for (const std::string_view name : names) {
     const std::string_view content = config.named(name);
     const std::optional<int32_t> id = side.added_tokens.find(content);
-    if (!id.has_value()) return invalid_argument(file, ": the ", name, " ", quoted(content), " is missing");
+    if (!id.has_value()) return invalid_argument(file, ": the ", name, " ", in_quotes(content), " is missing");
     out.push_back(*id);
   }
   return ok_status();

@@ -26,7 +26,7 @@ void expect_answers(const Tokenizer& tokenizer, const Json& fixture) {
   }
 }
 
-class FixtureTest : public testing::TestWithParam<const char*> {};
+class FixtureTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FixtureTest, TokenizerJsonGivesTheLibrarysAnswers) {
   const std::vector<Json> fixtures = read_fixtures(GetParam());
@@ -40,7 +40,7 @@ TEST_P(FixtureTest, TokenizerJsonGivesTheLibrarysAnswers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, FixtureTest, testing::Values("tokenizers.jsonl", "sentencepiece.jsonl"));
+INSTANTIATE_TEST_SUITE_P(Files, FixtureTest, ::testing::Values("tokenizers.jsonl", "sentencepiece.jsonl"));
 
 TEST(FolderFixtureTest, FoldersWithoutTokenizerJsonGiveTheLibrarysAnswers) {
   const Json model = member(tokenizer_json(read_fixtures("tokenizers.jsonl"), "gpt2"), "model");

@@ -29,7 +29,7 @@ std::string text_of(const Json& request, std::string_view key) {
   return value == nullptr ? "" : value->as_string();
 }
 
-class GoldenTokenizerTest : public testing::TestWithParam<const char*> {
+class GoldenTokenizerTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     folder_ = str_cat(shared_dir(), "/golden/", GetParam());
@@ -96,23 +96,25 @@ TEST_P(GoldenTokenizerTest, GivesTheReferencesTexts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Folders, GoldenTokenizerTest,
-    testing::Values("text/bart", "text/bart-bare-bf16", "text/bart-cnn", "text/bart-scaled-sharded",
-                    "text/bart-tied-fp16", "text/blenderbot", "text/blenderbot-small", "text/byt5", "text/m2m-100",
-                    "text/marian", "text/mbart", "text/mbart-50", "text/mt5", "text/nllb", "text/pegasus",
-                    "text/plbart", "text/t5", "text/t5-flan", "text/t5-long-fp16", "text/umt5",
-                    "tokenizers/added-token-flags", "tokenizers/blenderbot-small", "tokenizers/byt5",
-                    "tokenizers/byte-level-bpe", "tokenizers/byte-level-bpe-prefix-space", "tokenizers/m2m-100",
-                    "tokenizers/marian", "tokenizers/mbart", "tokenizers/mbart-50", "tokenizers/sentencepiece-bpe-nllb",
-                    "tokenizers/unigram-byte-fallback", "tokenizers/unigram-byte-fallback-json",
-                    "tokenizers/unigram-nmt-nfkc", "tokenizers/whisper-tiny"),
-    [](const auto& test) {
-      std::string name = test.param;
-      std::replace_if(
-          name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Folders, GoldenTokenizerTest,
+                         ::testing::Values("text/bart", "text/bart-bare-bf16", "text/bart-cnn",
+                                           "text/bart-scaled-sharded", "text/bart-tied-fp16", "text/blenderbot",
+                                           "text/blenderbot-small", "text/byt5", "text/m2m-100", "text/marian",
+                                           "text/mbart", "text/mbart-50", "text/mt5", "text/nllb", "text/pegasus",
+                                           "text/plbart", "text/t5", "text/t5-flan", "text/t5-long-fp16", "text/umt5",
+                                           "tokenizers/added-token-flags", "tokenizers/blenderbot-small",
+                                           "tokenizers/byt5", "tokenizers/byte-level-bpe",
+                                           "tokenizers/byte-level-bpe-prefix-space", "tokenizers/m2m-100",
+                                           "tokenizers/marian", "tokenizers/mbart", "tokenizers/mbart-50",
+                                           "tokenizers/sentencepiece-bpe-nllb", "tokenizers/unigram-byte-fallback",
+                                           "tokenizers/unigram-byte-fallback-json", "tokenizers/unigram-nmt-nfkc",
+                                           "tokenizers/whisper-tiny"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace transept

@@ -73,7 +73,7 @@ Status add_languages(const TokenizerConfig& config, const TokenizerHints& hints,
   const std::string_view named = config.named("eos_token");
   const std::string_view eos = named.empty() ? "</s>" : named;
   const std::optional<int32_t> eos_id = find_token(eos);
-  if (!eos_id.has_value()) return invalid_argument(kFile, ": the eos_token ", quoted(eos), " is missing");
+  if (!eos_id.has_value()) return invalid_argument(kFile, ": the eos_token ", in_quotes(eos), " is missing");
   parts.post_processor = {.prefix = {}, .suffix = {*eos_id}};
   return ok_status();
 }

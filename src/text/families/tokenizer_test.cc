@@ -91,11 +91,12 @@ TEST(TokenizerTest, ConfigurationNamesSpecialTokens) {
   EXPECT_EQ(*(*tokenizer)->encode("x a<extra>[new]", {}), (std::vector<int32_t>{space, x, mask, extra, added}));
 }
 
-class FolderTest : public testing::Test {
+class FolderTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = std::filesystem::temp_directory_path() /
-           str_cat("transept_tokenizer_", testing::UnitTest::GetInstance()->current_test_info()->name(), "_", getpid());
+    dir_ =
+        std::filesystem::temp_directory_path() /
+        str_cat("transept_tokenizer_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", getpid());
     std::filesystem::create_directories(dir_);
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }

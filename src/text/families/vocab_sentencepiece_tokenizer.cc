@@ -41,7 +41,7 @@ StatusOr<std::unique_ptr<SentencePieceSubword>> make_subword(const NamedText& vo
   ASSIGN_OR_RETURN(parts.pieces, SentencePieceModel::parse(model_file, model_bytes));
   const std::string_view unk = config.named("unk_token");
   const std::optional<int32_t> unk_id = parts.vocabulary.find(unk);
-  if (!unk_id.has_value()) return invalid_argument(vocab.name, ": the unk_token ", quoted(unk), " is missing");
+  if (!unk_id.has_value()) return invalid_argument(vocab.name, ": the unk_token ", in_quotes(unk), " is missing");
   parts.unk_id = *unk_id;
   parts.language_code_first = language_code_first;
   auto model = std::make_unique<SentencePieceSubword>(std::move(parts));
@@ -53,7 +53,7 @@ StatusOr<std::unique_ptr<SentencePieceSubword>> make_subword(const NamedText& vo
 Status check_end_token(std::string_view vocab_file, const Vocabulary& vocabulary, const TokenizerConfig& config) {
   const std::string_view eos = config.named("eos_token");
   if (vocabulary.find(eos).has_value()) return ok_status();
-  return invalid_argument(vocab_file, ": the eos_token ", quoted(eos), " is missing");
+  return invalid_argument(vocab_file, ": the eos_token ", in_quotes(eos), " is missing");
 }
 
 // ">>fra<<", by the name "fra".

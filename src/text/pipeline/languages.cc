@@ -106,7 +106,7 @@ StatusOr<int32_t> Languages::find(std::string_view language, std::string_view fi
   }
   if (const auto found = id_of_.find(std::string(language)); found != id_of_.end()) return found->second;
   return field_error(field,
-                     str_cat("the language ", quoted(language), " is not one of this model's: ", known(language)));
+                     str_cat("the language ", in_quotes(language), " is not one of this model's: ", known(language)));
 }
 
 // All of them, where they are few; else those that begin alike, then as many as can be read.

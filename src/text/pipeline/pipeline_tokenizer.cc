@@ -45,7 +45,7 @@ Status PipelineTokenizer::check_frame(TokenizerSide of) const {
 Status PipelineTokenizer::check_embedding(TokenizerSide of, int64_t num_embeddings) const {
   if (num_embeddings <= 0) return ok_status();
   const auto refuse = [&](std::string_view token, int64_t id) {
-    return with_param(invalid_argument("the token ", quoted(token), " has the id ", id, ", more than ",
+    return with_param(invalid_argument("the token ", in_quotes(token), " has the id ", id, ", more than ",
                                        "config.json's vocab_size of ", num_embeddings, " allows"),
                       "vocab_size");
   };

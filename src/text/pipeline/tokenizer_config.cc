@@ -153,12 +153,12 @@ Status add_config_tokens(const TokenizerConfig& config, const Vocabulary& vocabu
     const Status status = out.add(token, vocabulary, keep_ids ? std::optional<int32_t>(listed.id) : std::nullopt);
     if (!status.ok()) {
       return with_prefix(
-          status, str_cat("tokenizer_config.json or added_tokens.json: the added token ", quoted(token.content)));
+          status, str_cat("tokenizer_config.json or added_tokens.json: the added token ", in_quotes(token.content)));
     }
   }
   const auto add_special = [&](const AddedToken& token) {
     if (!out.contains(token.content))
-      return with_prefix(out.add(token, vocabulary), str_cat("the special token ", quoted(token.content)));
+      return with_prefix(out.add(token, vocabulary), str_cat("the special token ", in_quotes(token.content)));
     out.mark_special(token.content);
     return ok_status();
   };

@@ -64,19 +64,19 @@ BpeModel::BpeModel(Vocabulary vocabulary, Options options)
 
 Status BpeModel::add_merge(std::string_view left, std::string_view right) {
   const std::optional<int32_t> left_id = find_token(left);
-  if (!left_id.has_value()) return invalid_argument(quoted(left), " is not in the vocabulary");
+  if (!left_id.has_value()) return invalid_argument(in_quotes(left), " is not in the vocabulary");
   const std::optional<int32_t> right_id = find_token(right);
-  if (!right_id.has_value()) return invalid_argument(quoted(right), " is not in the vocabulary");
+  if (!right_id.has_value()) return invalid_argument(in_quotes(right), " is not in the vocabulary");
   const size_t prefix = options_.continuing_subword_prefix.size();
   if (right.size() < prefix) {
-    return invalid_argument(quoted(right), " does not begin with the continuing_subword_prefix");
+    return invalid_argument(in_quotes(right), " does not begin with the continuing_subword_prefix");
   }
   right.remove_prefix(prefix);
   // Most files number tokens as merges make them. What is guessed is found without a look into the table.
   if (!vocabulary_.is_only_token(next_joined_id_, left, right)) {
     const std::string joined = str_cat(left, right);
     const std::optional<int32_t> joined_id = vocabulary_.find(joined);
-    if (!joined_id.has_value()) return invalid_argument(quoted(joined), " is not in the vocabulary");
+    if (!joined_id.has_value()) return invalid_argument(in_quotes(joined), " is not in the vocabulary");
     next_joined_id_ = *joined_id;
   }
   merges_.insert_or_assign(pair_key(*left_id, *right_id), Merge{.rank = num_merges_++, .id = next_joined_id_++});
