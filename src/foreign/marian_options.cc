@@ -48,7 +48,8 @@ class Options final {
   }
   Status unsupported(std::string_view key, std::string_view value, std::string_view what) const {
     return with_param(
-        unimplemented(file_, ": ", kMarianOptions, ": ", key, ": ", quoted(value), " is not supported; ", what), key);
+        unimplemented(file_, ": ", kMarianOptions, ": ", key, ": ", in_quotes(value), " is not supported; ", what),
+        key);
   }
 
   // What must be so, with what Marian takes an option for that is not there.
@@ -117,7 +118,7 @@ class Options final {
     const std::optional<int64_t> found = number_of(value);
     if (found.has_value() && *found >= 1 && *found <= most) return *found;
     return with_param(invalid_argument(file_, ": ", kMarianOptions, ": ", key, ": ",
-                                       value.empty() ? "is missing" : quoted(value), ", expected 1 to ", most),
+                                       value.empty() ? "is missing" : in_quotes(value), ", expected 1 to ", most),
                       key);
   }
 

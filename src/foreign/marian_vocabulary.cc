@@ -24,7 +24,7 @@ StatusOr<Pairs> pairs_of_json(const std::string& text) {
   if (!json.is_object()) return invalid_argument("expected {token: id}");
   Pairs pairs;
   for (const auto& [token, id] : json.as_object()) {
-    if (!id.is_int()) return invalid_argument("token ", transept::quoted(token), ": its id is no whole number");
+    if (!id.is_int()) return invalid_argument("token ", in_quotes(token), ": its id is no whole number");
     pairs.emplace_back(token, id.as_int());
   }
   return pairs;
@@ -39,7 +39,7 @@ StatusOr<Pairs> pairs_of_yaml(const std::string& text) {
     const char* const end = value.text.data() + value.text.size();
     const auto [at, error] = std::from_chars(value.text.data(), end, id);
     if (value.is_list || error != std::errc() || at != end) {
-      return invalid_argument("token ", transept::quoted(token), ": its id is no whole number");
+      return invalid_argument("token ", in_quotes(token), ": its id is no whole number");
     }
     pairs.emplace_back(std::move(token), id);
   }
@@ -124,7 +124,7 @@ StatusOr<MarianVocabulary> MarianVocabulary::read(const ModelFolder& folder, std
   std::vector<bool> is_taken(static_cast<size_t>(rows));
   vocabulary.tokens_.resize(static_cast<size_t>(rows));
   for (auto& [token, id] : *pairs) {
-    if (id < 0) return invalid_argument(file, ": token ", transept::quoted(token), ": its id is negative");
+    if (id < 0) return invalid_argument(file, ": token ", in_quotes(token), ": its id is negative");
     if (id >= rows) continue;
     if (!is_valid_utf8(token)) return invalid_argument(file, ": token ", id, " is no UTF-8");
     if (is_taken[static_cast<size_t>(id)]) return invalid_argument(file, ": two tokens have the id ", id);
@@ -135,7 +135,7 @@ StatusOr<MarianVocabulary> MarianVocabulary::read(const ModelFolder& folder, std
   if (const auto free = std::ranges::find(is_taken, false); free != is_taken.end()) {
     return invalid_argument(file, ": has no token of id ", free - is_taken.begin(), ", but the model has ", rows);
   }
-  if (!vocabulary.find(kEnd).has_value()) return invalid_argument(file, ": has no token ", transept::quoted(kEnd));
+  if (!vocabulary.find(kEnd).has_value()) return invalid_argument(file, ": has no token ", in_quotes(kEnd));
   if (is_model) vocabulary.sentencepiece_ = std::move(text);
   return vocabulary;
 }

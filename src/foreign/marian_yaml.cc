@@ -70,7 +70,7 @@ class LineReader final {
     rest_.remove_prefix(text.size());
     constexpr std::string_view kReserved = "&*!|>%@`{";
     if (!is_key && !text.empty() && kReserved.find(text.front()) != std::string_view::npos) {
-      return invalid_argument("a value that begins with ", quoted(text.substr(0, 1)), " is not read");
+      return invalid_argument("a value that begins with ", in_quotes(text.substr(0, 1)), " is not read");
     }
     return std::string(text);
   }

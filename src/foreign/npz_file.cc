@@ -69,7 +69,7 @@ class HeaderParser final {
     } else if (key == "shape") {
       ASSIGN_OR_RETURN(header.shape, tuple());
     } else {
-      return invalid_argument("its header has the key ", quoted(key));
+      return invalid_argument("its header has the key ", in_quotes(key));
     }
     return ok_status();
   }
@@ -141,12 +141,12 @@ StatusOr<const Type*> type_of(std::string_view descr) {
   if (descr.find('O') != std::string_view::npos) {
     return invalid_argument("is of Python's objects (a pickle), which are never read");
   }
-  if (descr.starts_with('>')) return invalid_argument("is big-endian (", quoted(descr), "), which is not read");
+  if (descr.starts_with('>')) return invalid_argument("is big-endian (", in_quotes(descr), "), which is not read");
   const std::string_view name = descr.empty() ? descr : descr.substr(1);
   const auto* const found = std::ranges::find(kTypes, name, &Type::descr);
   const bool is_one_byte = found != std::end(kTypes) && found->width == 1;
   if (found == std::end(kTypes) || !(descr.front() == '<' || (descr.front() == '|' && is_one_byte))) {
-    return invalid_argument("its type ", quoted(descr), " is not read");
+    return invalid_argument("its type ", in_quotes(descr), " is not read");
   }
   return found;
 }
@@ -216,7 +216,7 @@ const NpzFile::Array* NpzFile::find(std::string_view name) const {
 }
 
 Status NpzFile::error(std::string_view name, std::string_view reason) const {
-  return with_param(invalid_argument(file_, ": array ", quoted(name, 200), ": ", reason), name);
+  return with_param(invalid_argument(file_, ": array ", in_quotes(name, 200), ": ", reason), name);
 }
 
 }  // namespace transept

@@ -37,10 +37,10 @@ StatusOr<DraftMethod> read_method(const Json& value) {
   constexpr std::array kOthers = {"model",          "draft_model", "eagle", "eagle3",      "medusa",
                                   "mlp_speculator", "suffix",      "mtp",   "deepseek_mtp"};
   if (std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end()) {
-    return unimplemented("--speculative-config: method: ", quoted(name),
+    return unimplemented("--speculative-config: method: ", in_quotes(name),
                          " is not supported: drafts of another model and of heads are not; given, ngram and copy are");
   }
-  return bad("method", str_cat("expected given, ngram, copy or random, not ", quoted(name)));
+  return bad("method", str_cat("expected given, ngram, copy or random, not ", in_quotes(name)));
 }
 
 Status read_key(const std::string& key, const Json& value, SpeculationOptions& options) {
@@ -71,7 +71,7 @@ Status read_key(const std::string& key, const Json& value, SpeculationOptions& o
     return unimplemented("--speculative-config: model: drafts of another model are not supported; given, ngram and ",
                          "copy are");
   }
-  return bad(key.empty() ? "\"\"" : quoted(key),
+  return bad(key.empty() ? "\"\"" : in_quotes(key),
              "unknown; known are method, num_speculative_tokens, prompt_lookup_max and prompt_lookup_min");
 }
 
