@@ -50,6 +50,7 @@ enum class Feature : uint8_t {
   kSwap,
   kPoison,
   kSharedInputs,
+  kCachedInputs,
   kPinnedInputs,
   kPrefixCaching,
   kChunkedPrefill,
@@ -153,8 +154,9 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kSwap, .group = feature_groups::kMemory, .name = "preemption by swap", .flags = "--preemption-mode, --swap-space"},
     {.feature = Feature::kPoison, .group = feature_groups::kMemory, .name = "poisoned and shuffled blocks", .flags = "--debug-poison"},
     {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs in flight", .flags = "--share-identical-inputs"},
+    {.feature = Feature::kCachedInputs, .group = feature_groups::kMemory, .name = "encoder inputs kept for later requests, each API key its own", .flags = "--encoder-cache-memory, --encoder-cache-ttl, --cache-scope", .fields = "cache_salt", .others = "DELETE /v1/cache"},
     {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h", .needs_cross_attention = true},
-    {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts", .flags = "--enable-prefix-caching", .refusal = "prefix caching is not supported: decoder prompts are a few tokens long"},
+    {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts of two KV blocks and more", .flags = "--enable-prefix-caching", .fields = "cache_salt"},
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding", .flags = "--speculative-config, --speculative-model, --num-speculative-tokens", .refusal = "speculative decoding is not supported"},
 

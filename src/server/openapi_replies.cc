@@ -34,7 +34,8 @@ Json text() { return type("string"); }
 Json ids() { return list_of(integer()); }
 
 Json usage() {
-  Json details = object("Of which side they are.", {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}},
+  Json details = object("Of which side they are.",
+                        {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}, {"cached_tokens", integer()}},
                         {{"audio_seconds", number()}, {"image_tokens", integer()}});
   return object(
       "Tokens read and written, each once. Of /metrics, request_prompt_tokens agrees with prompt_tokens; "
@@ -181,7 +182,9 @@ Json debug_state() {
                                                   {"free", integer()},
                                                   {"self", integer()},
                                                   {"cross", integer()},
-                                                  {"pinned", integer()}})},
+                                                  {"pinned", integer()},
+                                                  {"cached", integer()},
+                                                  {"prefixes", integer()}})},
                  {"queue", object("Who waits.", {{"requests", integer()}, {"limit", integer()}})}});
 }
 
