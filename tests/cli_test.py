@@ -435,7 +435,6 @@ class CliTest(unittest.TestCase):
                              (["--dtype", "float8"], "--dtype float8: unknown; this version has auto, float32, bfloat16, float16"),
                              (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
-                             (["--enable-prefix-caching"], "--enable-prefix-caching: prefix caching is not supported"),
                              (["--speculative-model", "m"], "--speculative-model: drafts of another model and of heads are not supported"),
                              (["--tensor-parallel-size", "2"], "--tensor-parallel-size: tensor parallelism")]:
             code, out, err = run("generate", "g2p", "x", *flags)

@@ -218,6 +218,9 @@ Status run_workload(const std::string& mode, const Flags& flags) {
   ASSIGN_OR_RETURN(BenchWorkload work, read_bench_workload(flags, mode == "latency"));
   ASSIGN_OR_RETURN(EngineConfig config, engine_config(flags));
   if (flags.has("speculative-oracle")) RETURN_IF_ERROR(set_oracle(flags, work, config));
+  // Its calls are alike: they measure what a request costs that nothing was computed for, unless caches are asked for.
+  config.caches_inputs &= flags.has("encoder-cache-memory");
+  config.caches_prefixes &= flags.has("enable-prefix-caching");
   const SteadyClock clock;
   StartTimes start;
   const double begin = seconds_now();

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kEngine = "Engine";
 constexpr const char* kMemory = "Memory and batching";
+constexpr double kMaxCacheSeconds = 1e8;  // three years
 
 // vLLM's name of a feature that the table refuses.
 FlagSpec refused(std::string name, std::string value_name, Feature feature, std::string harmless = "") {
@@ -75,6 +76,19 @@ std::vector<FlagSpec> engine_flags() {
       {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
       {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
        kMemory},
+      {"encoder-cache-memory", "SIZE|off", "auto",
+       "bytes of the KV cache in which encoder inputs and prefixes stay for later requests while nothing else needs "
+       "them; auto: a sixteenth of the machine's memory; off: no encoder input stays",
+       kMemory},
+      {"encoder-cache-ttl", "SECONDS", "none", "how long an input, or a prefix, stays at most after its last use",
+       kMemory},
+      {.name = "enable-prefix-caching",
+       .value_name = "auto|off",
+       .default_text = "auto",
+       .help = "auto: decoder prompts of two KV blocks and more begin with blocks that earlier ones of the same "
+               "encoder input left",
+       .group = kMemory,
+       .value_alone = "auto"},
       {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
       {"max-num-batched-tokens", "N", "2048", "decoder tokens a step; longer prompts go in parts", kMemory},
       {"enable-chunked-prefill", "", "", "accepted, as vLLM has it: decoder prompts always go in parts", kMemory},
@@ -91,7 +105,6 @@ std::vector<FlagSpec> engine_flags() {
        kMemory},
       refused("enable-lora", "", Feature::kLora),
       refused("lora-modules", "LIST", Feature::kLora),
-      refused("enable-prefix-caching", "", Feature::kPrefixCaching),
       {"speculative-config", "JSON", "the drafts of requests alone",
        "guess tokens, and run several a step; answers stay the same. \"method\": ngram (prompt_lookup_max, "
        "prompt_lookup_min), copy (the answer follows the input) or given; \"num_speculative_tokens\"",
@@ -109,6 +122,29 @@ std::vector<FlagSpec> engine_flags() {
                       "max-num-seqs", "revision"});
   return table;
 }
+
+namespace {
+
+// What stays for later requests.
+Status read_cache_flags(const Flags& flags, EngineConfig& config) {
+  const std::string memory = flags.text_or("encoder-cache-memory", "auto");
+  config.caches_inputs = memory != "off" && config.share_identical_inputs;
+  if (memory != "off" && memory != "auto") {
+    ASSIGN_OR_RETURN(config.encoder_cache_memory, flags.bytes("encoder-cache-memory"));
+  }
+  if (flags.has("encoder-cache-ttl")) {
+    ASSIGN_OR_RETURN(config.encoder_cache_ttl, flags.number("encoder-cache-ttl", 0, kMaxCacheSeconds, 0));
+  }
+  const std::string prefixes = flags.text_or("enable-prefix-caching", "auto");
+  if (prefixes != "auto" && prefixes != "off") {
+    return blame_environment(invalid_argument("--enable-prefix-caching ", prefixes, ": expected auto or off"),
+                             flags.from_environment());
+  }
+  config.caches_prefixes = prefixes == "auto" && config.share_identical_inputs;
+  return ok_status();
+}
+
+}  // namespace
 
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
@@ -149,6 +185,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
                              flags.from_environment());
   }
   config.share_identical_inputs = share == "on";
+  RETURN_IF_ERROR(read_cache_flags(flags, config));
   ASSIGN_OR_RETURN(const int64_t seed, flags.integer("seed", 0, INT64_MAX, 0));
   config.seed = static_cast<uint64_t>(seed);
   ASSIGN_OR_RETURN(config.media_limits, media_limits(flags));

@@ -87,6 +87,13 @@ Status read_value(const std::vector<std::string>& arguments, size_t* i, GivenFla
     given.value = "true";
     return ok_status();
   }
+  if (given.own != nullptr && !given.own->value_alone.empty()) {
+    const std::vector<std::string_view> words = choices(*given.own);
+    if (next == nullptr || std::ranges::find(words, *next) == words.end()) {
+      given.value = given.own->value_alone;
+      return ok_status();
+    }
+  }
   if (next == nullptr) {
     const std::string name = given.own == nullptr ? given.name : "--" + given.own->name;
     return invalid_argument(name, " wants a value: ", name, " ", given.value_name);

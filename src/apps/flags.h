@@ -29,6 +29,7 @@ struct FlagSpec {
   char letter = 0;             // 'f' for -f; 0: none
   bool is_repeatable = false;  // all values count (Flags::texts); else the last
   bool is_advanced = false;    // --help leaves the flag out, --help-all has it
+  std::string value_alone = {};  // of a flag with words to choose from: its value where none follows; "": one must
 };
 
 // Marks every flag that is not named here as advanced.

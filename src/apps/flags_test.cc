@@ -103,6 +103,22 @@ TEST(Flags, AnArgumentThatBeginsLikeAFlagIsOneUnlessItIsAFile) {
   EXPECT_THAT(flags->positional(), ::testing::ElementsAre("-otxt", "--loud"));
 }
 
+// vLLM's switch stands alone, and has a value here.
+TEST(Flags, AChoiceMayHaveAValueThatStandsForTheFlagAlone) {
+  std::vector<FlagSpec> flags = table();
+  flags.push_back({.name = "keep", .value_name = "auto|off", .value_alone = "auto"});
+  const auto value_of = [&](const std::vector<std::string>& arguments) {
+    const StatusOr<Flags> parsed = Flags::parse(flags, arguments);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    return str_cat(parsed->text_or("keep", "none"), ", ", parsed->positional().size());
+  };
+  EXPECT_EQ(value_of({"--keep"}), "auto, 0");
+  EXPECT_EQ(value_of({"--keep", "off"}), "off, 0");
+  EXPECT_EQ(value_of({"--keep=off", "m"}), "off, 1");
+  EXPECT_EQ(value_of({"--keep", "m"}), "auto, 1");
+  EXPECT_EQ(value_of({"m"}), "none, 1");
+}
+
 TEST(Flags, AreCommonOrAdvanced) {
   std::vector<FlagSpec> flags = table();
   keep_common(flags, {"size"});

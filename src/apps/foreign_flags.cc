@@ -126,6 +126,7 @@ constexpr ForeignFlag kRows[] = {
 
     stands(kVllm, "--dtype", "TYPE", "half", "--dtype=float16"),
     stands(kVllm, "--dtype", "TYPE", "float", "--dtype=float32"),
+    stands(kVllm, "--no-enable-prefix-caching", "", "", "--enable-prefix-caching=off"),
     nothing(kVllm, "--trust-remote-code", "[BOOL]", "no code from a model's folder is run"),
     nothing(kVllm, "--enforce-eager", "[BOOL]", "there are no graphs to capture"),
     refused(kVllm, "--gpu-memory-utilization", "SHARE", "--kv-cache-memory SIZE is the memory of the KV cache"),

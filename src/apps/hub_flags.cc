@@ -43,8 +43,7 @@ StatusOr<RepoName> repo_argument(const Flags& flags) {
     return invalid_argument(flags.positional().empty() ? "which model?" : "one model at a time", ": give ORG/NAME");
   }
   const std::string& name = flags.positional()[0];
-  if (!has_repo_form(name))
-    return invalid_argument("model ", in_quotes(name), ": expected ORG/NAME or ORG/NAME@REV");
+  if (!has_repo_form(name)) return invalid_argument("model ", in_quotes(name), ": expected ORG/NAME or ORG/NAME@REV");
   return parse_repo_name(name, flags.text_or("revision", ""));
 }
 

@@ -53,8 +53,33 @@ std::string default_model_name(const std::string& model) {
   return path.filename().empty() ? model : path.filename().string();
 }
 
+// Instances of a fleet tell each other of inputs by their digests, which have no salt.
+Status read_cache_scope(const Flags& flags, ServerOptions& options) {
+  const bool is_fleet = options.role.has_value() || flags.has("epd");
+  const bool has_keys = !options.api_keys.empty() || !options.admin_keys.empty();
+  const std::string scope = flags.text_or("cache-scope", has_keys && !is_fleet ? "key" : "global");
+  if (scope == "key") {
+    options.cache_scope = CacheScope::kKey;
+  } else if (scope == "off") {
+    options.cache_scope = CacheScope::kOff;
+  } else if (scope != "global") {
+    return blame_environment(invalid_argument("--cache-scope ", scope, ": expected global, key or off"),
+                             flags.from_environment());
+  }
+  if (!is_fleet || options.cache_scope == CacheScope::kGlobal) return ok_status();
+  return blame_environment(unimplemented("--cache-scope ", scope,
+                                         ": instances of a fleet (--epd, --role) share encoder outputs by their "
+                                         "content alone"),
+                           flags.from_environment());
+}
+
 Status read_access(const Flags& flags, ServerOptions& options) {
   ASSIGN_OR_RETURN(options.api_keys, read_keys(flags));
+  options.admin_keys = flags.texts("admin-api-key");
+  for (const std::string& key : options.admin_keys) {
+    if (trim(key).empty()) return invalid_argument(flags.name_of("admin-api-key"), ": the key is empty");
+  }
+  RETURN_IF_ERROR(read_cache_scope(flags, options));
   options.allowed_hosts = flags.texts("allowed-host");
   options.cors_origins = flags.texts("cors-origin");
   options.allowed_local_media_path = flags.text_or("allowed-local-media-path", "");
@@ -179,6 +204,14 @@ std::vector<FlagSpec> serve_flags() {
        .group = kAccess,
        .is_repeatable = true},
       {"api-key-file", "FILE", "", "further keys, one a line", kAccess},
+      {.name = "admin-api-key",
+       .value_name = "KEY",
+       .help = "key for DELETE /v1/cache, good for the other routes too; may be repeated",
+       .group = kAccess,
+       .is_repeatable = true},
+      {"cache-scope", "global|key|off", "global; key where there are API keys",
+       "who may find what was computed for whom: all, each API key its own, or none, not even at the same time",
+       kAccess},
       {.name = "allowed-host",
        .value_name = "NAME",
        .help = "name that the server is reached by, besides localhost; may be repeated. Looked at when listening on "
@@ -221,8 +254,9 @@ std::vector<FlagSpec> serve_flags() {
       {"max-bad-words", "N", "128", "bad_words and bad_words_ids", kLimits},
   };
   keep_common(table, {"host", "port", "served-model-name", "shutdown-timeout", "log-format", "log-prompts", "replicas",
-                      "api-key", "api-key-file", "allowed-host", "cors-origin", "allowed-local-media-path",
-                      "max-queued-requests", "request-timeout", "max-audio-seconds", "max-upload-size"});
+                      "api-key", "api-key-file", "admin-api-key", "cache-scope", "allowed-host", "cors-origin",
+                      "allowed-local-media-path", "max-queued-requests", "request-timeout", "max-audio-seconds",
+                      "max-upload-size"});
   for (FlagSpec& flag : epd_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : instance_flags()) table.push_back(std::move(flag));
   return table;

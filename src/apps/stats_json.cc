@@ -61,7 +61,7 @@ std::string fixed(double value, int digits) {
 }
 
 Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
-  const LLMEngine::Stats& stats = model.engine->stats();
+  const LLMEngine::Stats stats = model.engine->stats();
   const ExecutorStats executor = model.engine->executor_stats();
   const ExecutorInfo& info = model.info;
   const BlockSpaceManager& blocks = model.engine->scheduler().blocks();
@@ -100,6 +100,11 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("encoder_runs", executor.num_encoder_runs);
   json.set("share_identical_inputs", model.config.share_identical_inputs);
   json.set("num_encoder_cache_hits", stats.num_encoder_cache_hits);
+  json.set("num_encoder_cache_misses", stats.num_encoder_cache_misses);
+  json.set("num_encoder_cache_evictions", stats.num_encoder_cache_evictions);
+  json.set("num_encoder_cache_expirations", stats.num_encoder_cache_expirations);
+  json.set("num_prefix_cache_queries", stats.num_prefix_cache_queries);
+  json.set("num_prefix_cache_hits", stats.num_prefix_cache_hits);
   json.set("num_reencodes", stats.num_reencodes);
   json.set("num_long_encodes", stats.num_long_encodes);
   json.set("cross_kv_writes", executor.num_cross_kv_writes);
@@ -107,8 +112,10 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("bytes_swapped_out", executor.bytes_swapped_out);
   json.set("bytes_swapped_in", executor.bytes_swapped_in);
   json.set("step_arena_overflows", executor.num_arena_overflows);
-  json.set("pinned_blocks", blocks.device_usage().pinned);
-  json.set("blocks_in_use", blocks.num_device_blocks() - blocks.get_num_free_device_blocks() +
+  const int32_t num_cached = blocks.cache_counts().num_blocks + blocks.num_idle_prefix_blocks();
+  json.set("pinned_blocks", blocks.device_usage().pinned - num_cached);
+  json.set("cached_blocks", num_cached);
+  json.set("blocks_in_use", blocks.num_device_blocks() - blocks.num_available_device_blocks() +
                                 blocks.num_host_blocks() - blocks.get_num_free_host_blocks());
   json.set("peak_rss_bytes", peak_resident_bytes());
   json.set("trace_steps_left_out", model.engine->trace().num_left_out());

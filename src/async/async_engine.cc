@@ -119,7 +119,7 @@ RequestLoad AsyncEngine::load_of(const EngineMailbox::NewRequest& request) const
 
 // On the caller's thread: no engine's waits for it.
 void AsyncEngine::make_digest(EncoderDecoderInputs& inputs) const {
-  if (shares_identical_inputs_) make_digests(inputs.items);
+  if (shares_identical_inputs_) inputs.make_digests();
 }
 
 size_t AsyncEngine::choose(const RequestLoad& load) const {
@@ -154,6 +154,14 @@ std::future<StatusOr<EncodedInput>> AsyncEngine::encode(EncoderDecoderInputs inp
   std::future<StatusOr<EncodedInput>> handle = call.handle.get_future();
   replicas_[taker]->mailbox()->encode(std::move(call));
   return handle;
+}
+
+int64_t AsyncEngine::clear_cache() {
+  std::vector<std::future<int64_t>> cleared;
+  for (const auto& replica : replicas_) cleared.push_back(replica->mailbox()->clear_cache());
+  int64_t sum = 0;
+  for (std::future<int64_t>& count : cleared) sum += count.get();
+  return sum;
 }
 
 Status AsyncEngine::abort(const std::string& request_id) {

@@ -122,6 +122,10 @@ class AsyncEngine final {
   // could never fit (both counts); draining or stopped (kUnavailable); the error that made the engine fail.
   std::future<StatusOr<EncodedInput>> encode(EncoderDecoderInputs inputs);
 
+  // Gives up the KV blocks that all replicas keep for later requests; what is in use goes with its last reader. Returns
+  // the number of blocks that are free by it, after each engine's current step; 0 of those that have stopped.
+  int64_t clear_cache();
+
   // The request's stream gets the finished output, with finish_reason abort, after the current step at the latest.
   // Errors: kNotFound.
   Status abort(const std::string& request_id);

@@ -21,7 +21,8 @@ struct RequestLoad {
 // What is in flight in one replica, waiting and running.
 struct ReplicaLoad {
   int64_t num_tokens = 0;
-  bool holds_input = false;  // a request in flight has the same encoder input
+  // A request in flight has the same encoder input, or had it lately: its tables may still be there.
+  bool holds_input = false;
 };
 
 // Counts the encoder input once, and for each sequence its prompt and an answer. The length of the answer is unknown:

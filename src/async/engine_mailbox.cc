@@ -27,7 +27,10 @@ Status EngineMailbox::add(NewRequest request, int32_t num_queued_elsewhere) {
   }
   in_flight_.emplace(id, InFlight{request.channel, request.load});
   num_tokens_ += request.load.num_tokens;
-  if (request.load.content.has_value()) ++contents_[*request.load.content];
+  if (request.load.content.has_value()) {
+    ++contents_[*request.load.content];
+    recent_.insert(*request.load.content);
+  }
   added_.push_back(std::move(request));
   wake_engine_.notify_one();
   return ok_status();
@@ -40,7 +43,7 @@ bool EngineMailbox::has(const std::string& request_id) const {
 
 ReplicaLoad EngineMailbox::load(const std::optional<ContentDigest>& content) const {
   const MutexLock lock(mutex_);
-  return {num_tokens_, content.has_value() && contents_.contains(*content)};
+  return {num_tokens_, content.has_value() && (contents_.contains(*content) || recent_.contains(*content))};
 }
 
 bool EngineMailbox::abort(const std::string& request_id) {
@@ -66,6 +69,20 @@ void EngineMailbox::encode(EncodeCall call) {
   if (!closed_.ok()) return call.handle.set_value(closed_);
   encodes_.push_back(std::move(call));
   wake_engine_.notify_one();
+}
+
+std::future<int64_t> EngineMailbox::clear_cache() {
+  const MutexLock lock(mutex_);
+  recent_.clear();
+  std::promise<int64_t> promise;
+  std::future<int64_t> num_blocks = promise.get_future();
+  if (closed_.ok()) {
+    cache_clearings_.push_back(std::move(promise));
+    wake_engine_.notify_one();
+  } else {
+    promise.set_value(0);
+  }
+  return num_blocks;
 }
 
 void EngineMailbox::input_dropped() {
@@ -130,13 +147,15 @@ EngineSnapshot EngineMailbox::snapshot() const {
 }
 
 bool EngineMailbox::has_work() const {
-  return stop_ || inputs_dropped_ || is_woken_ || !added_.empty() || !aborted_.empty() || !encodes_.empty();
+  return stop_ || inputs_dropped_ || is_woken_ || !added_.empty() || !aborted_.empty() || !encodes_.empty() ||
+         !cache_clearings_.empty();
 }
 
 void EngineMailbox::take(std::optional<Duration> max_sleep, Work& work) {
   work.added.clear();
   work.aborted.clear();
   work.encodes.clear();
+  work.cache_clearings.clear();
   const MutexLock lock(mutex_);
   if (max_sleep != Duration::zero() && !has_work()) {
     is_idle_ = true;
@@ -154,6 +173,7 @@ void EngineMailbox::take(std::optional<Duration> max_sleep, Work& work) {
   std::swap(added_, work.added);
   std::swap(aborted_, work.aborted);
   std::swap(encodes_, work.encodes);
+  std::swap(cache_clearings_, work.cache_clearings);
   work.inputs_dropped = std::exchange(inputs_dropped_, false);
   work.stop = stop_;
   num_taken_ += static_cast<int32_t>(work.added.size());

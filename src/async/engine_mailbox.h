@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/content_digest.h"
 #include "base/mutex.h"
+#include "base/recent_set.h"
 #include "base/status.h"
 #include "core/prompt.h"
 #include "core/sampling_params.h"
@@ -59,13 +60,16 @@ class EngineMailbox final {
   // replicas and count as if they waited here.
   Status add(NewRequest request, int32_t num_queued_elsewhere = 0);
   bool has(const std::string& request_id) const;
-  // Returns what is in flight, and whether a request in flight reads `content`.
+  // Returns what is in flight, and whether a request in flight reads `content` or one of the last kMaxRecent did.
   ReplicaLoad load(const std::optional<ContentDigest>& content) const;
   bool abort(const std::string& request_id);                   // false: no request of that id is in flight
   void abort(const std::shared_ptr<RequestChannel>& channel);  // no-op if it has ended
 
   // Errors: kUnavailable (no new work), or the error that made the engine fail. They are set in `call.handle` at once.
   void encode(EncodeCall call);
+  // Asks the engine to give up what it keeps for later requests; gets the number of KV blocks that are free by it. 0 at
+  // once if no new work is taken.
+  std::future<int64_t> clear_cache();
   // Tells the engine that the last copy of a handle was dropped.
   void input_dropped();
   // Ends take()'s sleep: an event of another instance has come.
@@ -86,6 +90,7 @@ class EngineMailbox final {
     std::vector<NewRequest> added;
     std::vector<std::shared_ptr<RequestChannel>> aborted;
     std::vector<EncodeCall> encodes;
+    std::vector<std::promise<int64_t>> cache_clearings;
     bool inputs_dropped = false;
     bool stop = false;
   };
@@ -112,6 +117,7 @@ class EngineMailbox final {
     std::shared_ptr<RequestChannel> channel;
     RequestLoad load;
   };
+  static constexpr size_t kMaxRecent = 4096;
 
   const int32_t max_queued_;
   mutable Mutex mutex_;
@@ -124,6 +130,8 @@ class EngineMailbox final {
   absl::flat_hash_map<std::string, InFlight> in_flight_ ABSL_GUARDED_BY(mutex_);
   int64_t num_tokens_ ABSL_GUARDED_BY(mutex_) = 0;                                // of all requests in flight
   absl::flat_hash_map<ContentDigest, int32_t> contents_ ABSL_GUARDED_BY(mutex_);  // requests in flight that read it
+  RecentSet<ContentDigest> recent_ ABSL_GUARDED_BY(mutex_){kMaxRecent};           // contents that requests brought
+  std::vector<std::promise<int64_t>> cache_clearings_ ABSL_GUARDED_BY(mutex_);
   EngineSnapshot published_ ABSL_GUARDED_BY(mutex_);
   int32_t num_taken_ ABSL_GUARDED_BY(mutex_) = 0;  // by the engine since its last publish()
   int64_t num_refused_ ABSL_GUARDED_BY(mutex_) = 0;

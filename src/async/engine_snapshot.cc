@@ -15,6 +15,9 @@ void add(const EngineSnapshot::Blocks& more, EngineSnapshot::Blocks& sum) {
   sum.self += more.self;
   sum.cross += more.cross;
   sum.pinned += more.pinned;
+  sum.cached_tables += more.cached_tables;
+  sum.cached += more.cached;
+  sum.prefixes += more.prefixes;
   sum.host_total += more.host_total;
   sum.host_free += more.host_free;
 }
@@ -35,11 +38,16 @@ void add(const DraftStats& more, DraftStats& sum) {
 }
 
 void add(const EngineStats& more, EngineStats& sum) {
-  static_assert(sizeof(EngineStats) == 16 * sizeof(int64_t) + sizeof(DraftStats), "every figure is added up here");
+  static_assert(sizeof(EngineStats) == 21 * sizeof(int64_t) + sizeof(DraftStats), "every figure is added up here");
   sum.num_steps += more.num_steps;
   sum.num_prompt_tokens += more.num_prompt_tokens;
   sum.num_encoder_tokens += more.num_encoder_tokens;
   sum.num_encoder_cache_hits += more.num_encoder_cache_hits;
+  sum.num_encoder_cache_misses += more.num_encoder_cache_misses;
+  sum.num_encoder_cache_evictions += more.num_encoder_cache_evictions;
+  sum.num_encoder_cache_expirations += more.num_encoder_cache_expirations;
+  sum.num_prefix_cache_queries += more.num_prefix_cache_queries;
+  sum.num_prefix_cache_hits += more.num_prefix_cache_hits;
   sum.num_injected_tokens += more.num_injected_tokens;
   sum.num_local_encodes += more.num_local_encodes;
   sum.num_long_encodes += more.num_long_encodes;

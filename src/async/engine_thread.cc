@@ -52,6 +52,11 @@ void EngineThread::run() {
     mailbox_->take(time_to_sleep(), work);
     if (work.inputs_dropped) engine_->collect_dropped_inputs();
     for (EngineMailbox::EncodeCall& call : work.encodes) call.handle.set_value(engine_->encode(call.inputs));
+    for (std::promise<int64_t>& cleared : work.cache_clearings) {
+      const int64_t num_blocks = engine_->clear_cache();
+      publish();  // whoever is told finds it in the next snapshot
+      cleared.set_value(num_blocks);
+    }
     for (EngineMailbox::NewRequest& request : work.added) admit(request);
     if (work.stop) break;
     for (const std::shared_ptr<RequestChannel>& channel : work.aborted) abort_in_flight(channel);

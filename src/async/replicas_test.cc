@@ -31,11 +31,12 @@ class ReplicasTest : public ::testing::Test {
     for (const std::unique_ptr<LLMEngine>& engine : engine_->stop_all()) testing::expect_nothing_left(*engine);
   }
 
-  void rebuild(int32_t max_queued, bool share_identical_inputs) {
+  void rebuild(int32_t max_queued, bool share_identical_inputs, bool cache_inputs = false) {
     for (const auto& gate : gates_) gate->open();
     engine_ = nullptr;
     LLMEngine::Options options = testing::small_engine_options();
     options.blocks.share_identical_inputs = share_identical_inputs;
+    options.blocks.cache_inputs = cache_inputs;
     std::vector<std::unique_ptr<LLMEngine>> engines;
     for (auto& gate : gates_) {
       gate = std::make_shared<StepGate>();
@@ -132,6 +133,25 @@ TEST_F(ReplicasTest, TheSameInputGoesWhereItIs) {
   open();
   for (RequestStream& stream : streams) EXPECT_TRUE(stream.next().ok());
   EXPECT_EQ(engine_->snapshot().stats.num_encoder_cache_hits, 1);
+}
+
+// Also when it is idle: a request goes where its input lies, unless that replica is busy.
+TEST_F(ReplicasTest, AnInputThatWasHereIsLookedForWhereItWas) {
+  rebuild(64, true, true);
+  open();
+  for (uint64_t i = 0; i < 6; ++i) EXPECT_TRUE(add(make_spec(str_cat("r", i), 2, i, 7)).next().ok());
+  const std::vector<EngineSnapshot> replicas = engine_->snapshots();
+  EXPECT_EQ(replicas[0].stats.num_encoder_cache_hits + replicas[1].stats.num_encoder_cache_hits, 5);
+  EXPECT_EQ(engine_->snapshot().stats.num_encoder_cache_misses, 1);
+  EXPECT_EQ(engine_->snapshot().blocks.cached_tables, 1);
+  EXPECT_GT(engine_->clear_cache(), 0);
+  EXPECT_EQ(engine_->snapshot().blocks.cached_tables, 0);
+  EXPECT_EQ(engine_->clear_cache(), 0);
+  // Forgotten by the mailboxes, too: equal loads are dealt out in turn.
+  for (uint64_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(add(make_spec(str_cat("s", i), 2, i, 20 + static_cast<int32_t>(i))).next().ok());
+  for (const EngineSnapshot& replica : engine_->snapshots()) EXPECT_EQ(replica.blocks.cached_tables, 1);
+  engine_->clear_cache();
 }
 
 TEST_F(ReplicasTest, TheSameInputIsNoReasonWhereNothingIsShared) {

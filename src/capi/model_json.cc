@@ -76,6 +76,9 @@ Json model_stats_json(const EngineSnapshot& snapshot) {
   json.set("num_swaps_out", stats.num_swaps_out);
   json.set("num_swaps_in", stats.num_swaps_in);
   json.set("num_encoder_cache_hits", stats.num_encoder_cache_hits);
+  json.set("num_encoder_cache_misses", stats.num_encoder_cache_misses);
+  json.set("num_prefix_cache_queries", stats.num_prefix_cache_queries);
+  json.set("num_prefix_cache_hits", stats.num_prefix_cache_hits);
   json.set("num_reencodes", stats.num_reencodes);
   json.set("num_long_encodes", stats.num_long_encodes);
   json.set("encoder_runs", snapshot.executor.num_encoder_runs);

@@ -79,9 +79,9 @@ const EncoderFeatures* media_of(const EncoderItem& item) {
   return item.content != nullptr ? item.content->features.get() : item.features.get();
 }
 
-void make_digests(std::vector<EncoderItem>& items) {
+void make_digests(std::vector<EncoderItem>& items, std::string_view salt) {
   for (EncoderItem& item : items) {
-    if (!item.digest.has_value()) item.digest = item_digest(item);
+    if (!item.digest.has_value()) item.digest = item_digest(item, salt);
   }
 }
 

@@ -113,7 +113,7 @@ void make_remote(EncoderItem& item, uint32_t index);
 const EncoderFeatures* media_of(const EncoderItem& item);
 
 // Sets the digests that are unset.
-void make_digests(std::vector<EncoderItem>& items);
+void make_digests(std::vector<EncoderItem>& items, std::string_view salt);
 
 // Returns the digest of the cross table of these items, in order: of one, its own. REQUIRES: those that are crossed,
 // of which there is at least one, have digests.

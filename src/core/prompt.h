@@ -63,6 +63,8 @@ struct EncoderDecoderInputs {
   // Tokens of the default prompt that count as generated in the length of a beam search: its bos or language, 0 or 1.
   int32_t num_default_generated = 0;
   bool names_language = false;  // the default prompt has the target language, so forced_bos_token_id is dropped
+  // Requests of different salts share nothing, at the same time or one after the other. Part of item_digest().
+  std::string cache_salt;
 
   // Makes ids the one item, or none if they are empty.
   void set_encoder_ids(std::vector<int32_t> ids) {
@@ -93,6 +95,8 @@ struct EncoderDecoderInputs {
     static const std::vector<int32_t> kNone;
     return items.empty() ? kNone : items.front().token_ids;
   }
+  // Sets the digests of items that have none.
+  void make_digests() { transept::make_digests(items, cache_salt); }
   // Rows of the encoder's output, of all items.
   int32_t num_encoder_tokens() const { return num_positions(items); }
 };

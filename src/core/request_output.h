@@ -59,7 +59,7 @@ struct CrossAttentionWeights {
   }
 };
 
-// Seconds. Negative: has not happened.
+// Seconds, but for the last. Negative: has not happened.
 struct RequestMetrics {
   double queue_s = -1;  // from arrival to the first step
   // Duration of all encodes of the step, or for a long encode of the steps, that encoded the first item. -1: the
@@ -67,6 +67,9 @@ struct RequestMetrics {
   double encode_s = -1;
   double first_token_s = -1;  // from arrival to the first generated token
   double total_s = -1;        // from arrival to this result
+  // Tokens of both prompts that were not computed for this request, as an earlier one, or one at the same time, had
+  // them: positions of the encoder's input, and tokens of the decoder's prompt.
+  int32_t num_cached_tokens = -1;
 };
 
 // What became of one item of a request that only encodes: another instance has its rows.

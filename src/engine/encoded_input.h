@@ -4,7 +4,7 @@
 //
 // The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV until it needs the room. A
 // request over a handle whose cross KV was evicted encodes again. When the last copy is dropped, the cross KV is freed
-// as soon as no request reads it.
+// as soon as no request reads it, unless the engine caches inputs.
 //
 // Reference-counted, copyable and movable. Any thread may make and drop copies, and copies may outlive the engine; two
 // threads must not use the same object at once. LLMEngine makes and uses handles on its own thread, AsyncEngine on any.

@@ -117,7 +117,7 @@ EcMeta EncoderEngine::meta_of(const EcInput& input, const EncoderItem& item, con
 Status EncoderEngine::add_request(const std::string& request_id, std::vector<EncoderItem> items,
                                   const RowsConsumer& consumer) {
   RETURN_IF_ERROR(check(request_id, items, consumer));
-  make_digests(items);
+  make_digests(items, {});
   std::vector<EcMeta> metas;
   for (const EncoderItem& item : items) {
     const EcInput input{name_of(request_id, consumer), consumer.first_input + static_cast<uint32_t>(metas.size())};

@@ -37,6 +37,7 @@ struct Totals {
   int64_t preempted = 0, swapped_out = 0, swapped_in = 0;
   int64_t drafts = 0, draft_tokens = 0, accepted = 0, preempted_with_drafts = 0;
   uint64_t bytes_copied = 0;
+  int64_t prefix_queries = 0, prefix_hits = 0, evictions = 0, expirations = 0, left_cached = 0;
 };
 
 class History final {
@@ -77,6 +78,10 @@ class History final {
     options.blocks.num_host_blocks = random_.one_in(8) ? 0 : random_.draw(1, options.blocks.num_device_blocks);
     options.blocks.watermark = random_.any_of({0.0, 0.0, 0.1});
     options.blocks.share_identical_inputs = random_.one_in(2);
+    options.blocks.cache_inputs = options.blocks.share_identical_inputs && random_.one_in(2);
+    if (random_.one_in(4)) options.blocks.max_cached_blocks = random_.draw(0, options.blocks.num_device_blocks / 2);
+    if (random_.one_in(4)) options.blocks.cache_ttl = std::chrono::milliseconds(random_.draw(0, 20));
+    options.blocks.cache_prefixes = random_.one_in(2);
     options.blocks.track_freed_blocks = true;
     options.blocks.shuffle_seed = random_.number();
     options.scheduler.max_num_seqs = random_.draw(4, 32);
@@ -127,6 +132,8 @@ class History final {
     return str_cat(
         "block_size ", blocks.block_size, specs, ", device blocks ", blocks.num_device_blocks, ", host blocks ",
         blocks.num_host_blocks, ", watermark ", blocks.watermark, ", sharing ", blocks.share_identical_inputs,
+        ", cached ", blocks.cache_inputs, " up to ", blocks.max_cached_blocks.value_or(-1), ", for ",
+        blocks.cache_ttl.has_value() ? seconds(*blocks.cache_ttl) : -1, ", prefixes ", blocks.cache_prefixes,
         ", max_num_seqs ", scheduler.max_num_seqs, ", max_num_batched_tokens ", scheduler.max_num_batched_tokens,
         ", max_num_encoder_tokens ", scheduler.max_num_encoder_tokens, ", preemption ",
         modes[static_cast<size_t>(scheduler.preemption_mode)], ", seconds of encodes a step ",
@@ -145,6 +152,8 @@ class History final {
         problem = add();
       } else if (!requests_.empty() && random_.one_in(25)) {
         problem = abort();
+      } else if (random_.one_in(100)) {
+        engine_->clear_cache();
       } else {
         problem = step();
       }
@@ -250,10 +259,14 @@ class History final {
     return told;
   }
 
-  std::string check_end() const {
+  std::string check_end() {
     const BlockSpaceManager& blocks = engine_->scheduler().blocks();
     if (!requests_.empty()) return str_cat(requests_.begin()->first, " was never answered");
     if (engine_->num_unfinished_requests() != 0) return "the engine keeps a request";
+    if (blocks.num_available_device_blocks() != blocks.num_device_blocks())
+      return "device blocks are neither free nor idle";
+    totals_.left_cached += blocks.cache_counts().num_tables;
+    engine_->clear_cache();
     if (blocks.get_num_free_device_blocks() != blocks.num_device_blocks()) return "device blocks are lost";
     if (blocks.get_num_free_host_blocks() != blocks.num_host_blocks()) return "host blocks are lost";
     return "";
@@ -273,6 +286,10 @@ class History final {
     totals_.long_encodes += engine_->stats().num_long_encodes;
     totals_.encoder_hits += engine_->stats().num_encoder_cache_hits;
     totals_.bytes_copied += engine_->executor_stats().bytes_copied;
+    totals_.prefix_queries += engine_->stats().num_prefix_cache_queries;
+    totals_.prefix_hits += engine_->stats().num_prefix_cache_hits;
+    totals_.evictions += engine_->stats().num_encoder_cache_evictions;
+    totals_.expirations += engine_->stats().num_encoder_cache_expirations;
   }
 
   Random random_;
@@ -326,6 +343,10 @@ void expect_coverage(const Totals& totals) {
   EXPECT_GT(totals.accepted, 15 * few);
   EXPECT_LT(totals.accepted, totals.draft_tokens * 3 / 4);
   EXPECT_GT(totals.preempted_with_drafts, few);
+  EXPECT_GT(totals.prefix_hits, few);
+  EXPECT_GT(totals.evictions, few);
+  EXPECT_GT(totals.expirations, few / 4);
+  EXPECT_GT(totals.left_cached, few);
 }
 
 TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
@@ -345,11 +366,12 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   std::printf(
       "%ld requests in %ld steps: %ld beam searches, %ld refused, %ld aborted, %ld without a token left, %ld "
       "skipped as too close (%.2f %%); %ld preemptions, %ld of them swaps, %ld encodes, %ld of them long, %ld found; "
-      "%ld "
-      "runs of %ld drafts, %ld of them right\n",
+      "%ld of %ld decoder tokens from the prefix cache; %ld evictions, %ld expirations; %ld runs of %ld drafts, %ld of "
+      "them right\n",
       totals.requests, totals.steps, totals.beam_searches, totals.refused, totals.aborted, totals.nothing_left,
       totals.too_close, 100.0 * static_cast<double>(totals.too_close) / static_cast<double>(totals.requests),
-      totals.preempted, totals.swapped_out, totals.encodes, totals.long_encodes, totals.encoder_hits, totals.drafts,
+      totals.preempted, totals.swapped_out, totals.encodes, totals.long_encodes, totals.encoder_hits,
+      totals.prefix_hits, totals.prefix_queries, totals.evictions, totals.expirations, totals.drafts,
       totals.draft_tokens, totals.accepted);
   if (only == 0 && num_failures == 0) expect_coverage(totals);
 }

@@ -170,7 +170,7 @@ StatusOr<EncodedInput> InputStage::hold(const EncoderDecoderInputs& inputs) {
   RETURN_IF_ERROR(check_items(inputs.items));
   // The least that a request over it may ask for.
   if (const Status fits = scheduler_.check_admission(inputs.items, 1, 1); !fits.ok()) return with_param(fits, "prompt");
-  return shared_.hold(inputs.items, inputs.encoder_prompt);
+  return shared_.hold(inputs.items, inputs.encoder_prompt, inputs.cache_salt);
 }
 
 Status InputStage::open(Request& request) {

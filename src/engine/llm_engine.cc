@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "core/prefix_root.h"
 
 namespace transept {
 
@@ -98,8 +99,11 @@ Status LLMEngine::add_group(InputStage::Request request, const Continued* contin
   if (request.encoded.has_value()) {
     inputs_.shared().attach(init.group_id, request.encoded, request.inputs.items);
     init.shares_items = true;
-  } else {
-    init.shares_items = inputs_.shared().attach(init.group_id, request.inputs.items);
+  } else if (!request.params.capture_encoder_output) {  // else the rows are to be there: it encodes itself
+    init.shares_items = inputs_.shared().attach(init.group_id, request.inputs.items, request.inputs.cache_salt);
+  }
+  if (scheduler_.blocks().caches_prefixes() && (init.shares_items || request.inputs.items.empty())) {
+    init.prefix_root = prefix_root(request.inputs);
   }
   init.request_id = request.id;
   init.params = request.params;
@@ -166,14 +170,19 @@ void LLMEngine::describe(EngineState& state) const {
   state.num_queued = 0;
   for (const SequenceGroup* group : scheduler_.waiting()) state.num_queued += group->was_scheduled() ? 0 : 1;
   const BlockSpaceManager::Usage usage = blocks.device_usage();
+  const BlockSpaceManager::CacheCounts cached = blocks.cache_counts();
   state.blocks = {.total = blocks.num_device_blocks(),
                   .free = blocks.get_num_free_device_blocks(),
                   .self = usage.self,
                   .cross = usage.cross,
-                  .pinned = usage.pinned,
+                  .pinned = usage.pinned - cached.num_blocks - blocks.num_idle_prefix_blocks(),
+                  .cached = cached.num_blocks,
+                  .prefixes = blocks.num_idle_prefix_blocks(),
+                  .cached_tables = cached.num_tables,
                   .host_total = blocks.num_host_blocks(),
-                  .host_free = blocks.get_num_free_host_blocks()};
-  state.stats = stats_;
+                  .host_free = blocks.get_num_free_host_blocks(),
+                  .block_bytes = executor_->info().block_bytes};
+  state.stats = stats();
   state.executor = executor_->stats();
   if (remote_ != nullptr) state.ec = remote_->stats();
 }
@@ -191,13 +200,28 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   update(outputs);
   count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
   scheduler_.free_finished_seq_groups();
+  scheduler_.expire_cache();
   return ok_status();
 }
 
 TimePoint LLMEngine::next_step_time() const {
   if (scheduler_.has_unfinished() && !waits_for_rows_) return TimePoint::min();
-  return remote_ == nullptr ? TimePoint::max() : remote_->next_time();
+  return std::min(remote_ == nullptr ? TimePoint::max() : remote_->next_time(), scheduler_.blocks().next_expiry());
 }
+
+EngineStats LLMEngine::stats() const {
+  EngineStats stats = stats_;
+  const BlockSpaceManager::CacheCounts tables = scheduler_.blocks().cache_counts();
+  const Scheduler::CacheCounts& groups = scheduler_.cache_counts();
+  stats.num_encoder_cache_misses = groups.num_misses;
+  stats.num_encoder_cache_evictions = tables.evictions;
+  stats.num_encoder_cache_expirations = tables.expirations;
+  stats.num_prefix_cache_queries = groups.num_prefix_queries;
+  stats.num_prefix_cache_hits = groups.num_prefix_hits;
+  return stats;
+}
+
+int64_t LLMEngine::clear_cache() { return scheduler_.clear_cache(); }
 
 // ---- Inputs that are encoded elsewhere
 
@@ -275,6 +299,7 @@ void LLMEngine::consume_inputs() {
 
 // False: there is nothing to do.
 bool LLMEngine::plan() {
+  scheduler_.expire_cache();
   inputs_.shared().collect_dropped();
   scheduler_.set_max_tokens_beside(encode_pacer_.max_tokens_beside(RowSource::kEncode),
                                    encode_pacer_.max_tokens_beside(RowSource::kResident));

@@ -68,6 +68,7 @@ class LLMEngine final : public StepEngine {
   // Over a handle, or over the request's own items.
   Status add(Request request) override;
 
+  int64_t clear_cache() override;
   void collect_dropped_inputs() override { inputs_.shared().collect_dropped(); }
   void set_on_input_dropped(std::shared_ptr<const std::function<void()>> on_drop) override {
     inputs_.shared().set_on_drop(std::move(on_drop));
@@ -95,7 +96,7 @@ class LLMEngine final : public StepEngine {
 
   using Stats = EngineStats;
   void describe(EngineState& state) const override;
-  const Stats& stats() const { return stats_; }
+  Stats stats() const;
   ExecutorStats executor_stats() const { return executor_->stats(); }
   const Executor& executor() const { return *executor_; }
   const StepTrace& trace() const { return trace_; }

@@ -407,7 +407,7 @@ TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
     const Answers answers = run(*engine, requests_, setup.starts_late ? 3 : 0);
     EXPECT_EQ(answers.size(), alone.size());
     for (const auto& [id, answer] : answers) EXPECT_EQ(answer, alone.at(id)) << id;
-    const LLMEngine::Stats& stats = engine->stats();
+    const LLMEngine::Stats stats = engine->stats();
     sums.num_preemptions += stats.num_preemptions;
     sums.num_swaps_in += stats.num_swaps_in;
     sums.num_encoder_cache_hits += stats.num_encoder_cache_hits;

@@ -17,13 +17,27 @@ std::vector<int32_t> tokens(Random& random, int32_t min_count, int32_t max_count
   return ids;
 }
 
+// What some prompts begin with: a path of one of two small trees, which are longer than a few blocks.
+std::vector<int32_t> common_beginning(Random& random) {
+  Random tree(static_cast<uint64_t>(random.draw(20, 21)));
+  std::vector<int32_t> ids;
+  for (int32_t i = random.draw(1, 24); i > 0; --i) {
+    ids.push_back(any_token(tree));
+    if (random.one_in(24)) ids.push_back(any_token(random));
+  }
+  return ids;
+}
+
 EncoderDecoderInputs random_inputs(Random& random) {
   EncoderDecoderInputs inputs;
   if (!random.one_in(10)) {
     Random content(static_cast<uint64_t>(random.draw(1, 6)));
     inputs.set_encoder_ids(tokens(content, 1, 16));
   }
-  inputs.prompt_token_ids = tokens(random, 1, random.one_in(3) ? 12 : 2);
+  inputs.prompt_token_ids = random.one_in(4) ? common_beginning(random) : std::vector<int32_t>();
+  const std::vector<int32_t> end = tokens(random, 1, random.one_in(3) ? 12 : 2);
+  inputs.prompt_token_ids.insert(inputs.prompt_token_ids.end(), end.begin(), end.end());
+  if (random.one_in(6)) inputs.cache_salt = random.any_of({"a", "b"});
   if (inputs.prompt_token_ids.size() == 2) inputs.num_default_generated = random.draw(0, 1);
   if (inputs.prompt_token_ids.size() > 1 && !inputs.encoder_token_ids().empty() && random.one_in(4)) {
     const auto last = static_cast<int32_t>(inputs.prompt_token_ids.size()) - 1;
@@ -171,6 +185,7 @@ std::string RandomRequest::text() const {
   if (inputs.open_token.has_value()) {
     ids(str_cat("decoder token ", inputs.open_token->index, " one of"), inputs.open_token->choices);
   }
+  if (!inputs.cache_salt.empty()) text += str_cat(", salt ", inputs.cache_salt);
   number("num_default_generated", inputs.num_default_generated, 0);
   number("num_beams", params.num_beams, 1);
   number("n", params.n, 1);

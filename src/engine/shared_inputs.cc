@@ -89,9 +89,9 @@ void SharedInputs::join(std::span<const ContentDigest> digests) {
   }
 }
 
-bool SharedInputs::attach(GroupId group_id, std::vector<EncoderItem>& items) {
+bool SharedInputs::attach(GroupId group_id, std::vector<EncoderItem>& items, std::string_view salt) {
   if (!share_identical_ || num_positions(items) == 0) return false;
-  make_digests(items);
+  make_digests(items, salt);
   add(group_id, digests_of(items));
   return true;
 }
@@ -117,10 +117,11 @@ void SharedInputs::detach(GroupId group_id) {
   for (const ContentDigest& digest : digests) leave(digest);
 }
 
-EncodedInput SharedInputs::hold(std::vector<EncoderItem> items, std::optional<std::string> text) {
+EncodedInput SharedInputs::hold(std::vector<EncoderItem> items, std::optional<std::string> text,
+                                std::string_view salt) {
   std::vector<EncoderItem> told = items;
   if (share_identical_) {
-    make_digests(told);
+    make_digests(told, salt);
   } else {
     for (EncoderItem& item : told) item.digest = next_alone();
   }

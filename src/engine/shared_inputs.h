@@ -3,6 +3,7 @@
 //
 // Every item is pinned while a request or handle has it. So its tables stay, while there is room, after the last
 // running group has ended: for waiting requests (in the queue, or after a preemption by recompute) and for handles.
+// What stays after the last pin is the block manager's to know (BlockSpaceManager::Options::cache_inputs).
 //
 // Owned by the engine. Not thread-safe (engine thread), except for the handles that it returns (encoded_input.h).
 #pragma once
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -30,16 +32,16 @@ class SharedInputs final {
   SharedInputs(const SharedInputs&) = delete;
   SharedInputs& operator=(const SharedInputs&) = delete;
 
-  // Pins the items of a group; computes the digests that are missing. Returns SequenceGroup::Init::shares_items; false:
-  // the group shares with none. REQUIRES: the group has no items here yet.
-  bool attach(GroupId group_id, std::vector<EncoderItem>& items);
+  // Pins the items of a group; computes the digests that are missing, with this salt. Returns
+  // SequenceGroup::Init::shares_items; false: the group shares with none. REQUIRES: the group has no items here yet.
+  bool attach(GroupId group_id, std::vector<EncoderItem>& items, std::string_view salt = {});
   // The same for a request over a handle, whose items replace `items`. REQUIRES: owns(handle).
   void attach(GroupId group_id, const EncodedInput& handle, std::vector<EncoderItem>& items);
   // Call when the group was refused or is gone. No-op if it has no items here.
   void detach(GroupId group_id);
 
   // Returns a new handle of these items.
-  EncodedInput hold(std::vector<EncoderItem> items, std::optional<std::string> text);
+  EncodedInput hold(std::vector<EncoderItem> items, std::optional<std::string> text, std::string_view salt = {});
   // Whether the handle is not empty and comes from this object.
   bool owns(const EncodedInput& handle) const { return handle.has_value() && handle.owner() == owner(); }
   // Unique while a handle of this object lives.

@@ -19,7 +19,7 @@ void attach_twin(benchmark::State& state) {
     features->num_positions = static_cast<int32_t>(num_frames / 2);
     EncoderDecoderInputs inputs;
     inputs.set_encoder_features(std::move(features));
-    make_digests(inputs.items);
+    make_digests(inputs.items, {});
     return inputs.items;
   };
   std::vector<EncoderItem> first = window(), second = window();

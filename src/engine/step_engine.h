@@ -75,6 +75,10 @@ class StepEngine {
   // Replaces `state`, whose memory is reused.
   virtual void describe(EngineState& state) const = 0;
 
+  // Frees the KV blocks that are kept for later requests, and keeps none of what is in use. Returns their number. An
+  // engine without a decoder has none.
+  virtual int64_t clear_cache() { return 0; }
+
   // ---- Handles (encoded_input.h). An engine without a decoder has none.
   virtual StatusOr<EncodedInput> encode(const EncoderDecoderInputs& inputs) {
     (void)inputs;

@@ -1,5 +1,6 @@
 #include "kv/block_allocator.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -43,9 +44,24 @@ bool BlockAllocator::release(BlockId block) {
   return true;
 }
 
+void BlockAllocator::keep(BlockId block) {
+  CHECK(num_references(block) == 1, "block ", block, " is kept with ", num_references(block), " references");
+  num_references_[static_cast<size_t>(block)] = kKept;
+}
+
+void BlockAllocator::revive(BlockId block) {
+  CHECK(num_references_.at(static_cast<size_t>(block)) == kKept, "block ", block, " is not kept");
+  num_references_[static_cast<size_t>(block)] = 1;
+}
+
+void BlockAllocator::free_kept(BlockId block) {
+  revive(block);
+  release(block);
+}
+
 int32_t BlockAllocator::num_references(BlockId block) const {
   CHECK(block >= 0 && block < num_total(), "block ", block, " of ", num_total());
-  return num_references_[static_cast<size_t>(block)];
+  return std::max(num_references_[static_cast<size_t>(block)], 0);
 }
 
 Status BlockAllocator::check_invariants(std::span<const int32_t> expected_references) const {
@@ -56,12 +72,13 @@ Status BlockAllocator::check_invariants(std::span<const int32_t> expected_refere
     is_free[static_cast<size_t>(block)] = true;
   }
   for (size_t block = 0; block < num_references_.size(); ++block) {
-    const int32_t count = num_references_[block];
+    const bool is_kept = num_references_[block] == kKept;
+    const int32_t count = is_kept ? 0 : num_references_[block];
     if (count != expected_references[block]) {
       return absl::InternalError(
           str_cat("block ", block, " counts ", count, " references, tables hold ", expected_references[block]));
     }
-    if ((count == 0) != is_free[block]) {
+    if ((count == 0 && !is_kept) != is_free[block]) {
       return absl::InternalError(str_cat("block ", block, " with ", count, " references: free list disagrees"));
     }
   }

@@ -17,6 +17,7 @@ Status BlockSpaceManager::check_invariants() const {
   RETURN_IF_ERROR(check_groups());
   RETURN_IF_ERROR(check_shared_tables());
   RETURN_IF_ERROR(check_idle_tables());
+  RETURN_IF_ERROR(check_known_blocks());
   RETURN_IF_ERROR(check_reservations());
 
   std::vector<int32_t> device(static_cast<size_t>(device_.num_total()));
@@ -120,7 +121,7 @@ Status BlockSpaceManager::check_shared_tables() const {
 // Exactly the tables without an owner are idle, each once in the order both ways, and each is there because a pin or
 // its spec wants it, and can be found.
 Status BlockSpaceManager::check_idle_tables() const {
-  int64_t num_idle = 0, num_blocks = 0, before = kNoTable;
+  int64_t num_idle = 0, num_blocks = 0, before = kNoTable, num_cached = 0, num_cached_blocks = 0;
   const auto num_tables = static_cast<int64_t>(shared_tables_.size());
   for (int64_t key = idle_longest_; key != kNoTable; ++num_idle) {
     const auto entry = shared_tables_.find(key);
@@ -130,15 +131,51 @@ Status BlockSpaceManager::check_idle_tables() const {
     if (!table.is_idle || table.num_owners > 0) return broken("idle table ", key, " is not idle");
     if (table.idle_before != before) return broken("idle table ", key, " is out of order");
     if (!is_kept(key, table)) return broken("idle table ", key, " may not stay");
+    if (table.is_cached == pinned_.contains(*table.digest)) return broken("idle table ", key, " is pinned or cached");
+    num_cached += table.is_cached ? 1 : 0;
+    num_cached_blocks += table.is_cached ? std::ssize(table.blocks) : 0;
     num_blocks += std::ssize(table.blocks);
     before = key;
     key = table.idle_after;
   }
   if (idle_shortest_ != before) return broken("the order of idle tables ends elsewhere");
-  if (num_blocks != num_idle_blocks_) return broken("idle tables count ", num_idle_blocks_, " blocks");
+  if (num_blocks != num_idle_blocks_ - num_idle_prefix_blocks_) {
+    return broken("idle tables count ", num_idle_blocks_ - num_idle_prefix_blocks_, " blocks");
+  }
+  if (num_cached != cache_counts_.num_tables || num_cached_blocks != cache_counts_.num_blocks) {
+    return broken("the cache counts ", cache_counts_.num_tables, " tables");
+  }
+  if (num_cached_blocks + num_idle_prefix_blocks_ > options_.max_cached_blocks.value_or(device_.num_total())) {
+    return broken("the cache holds more than its cap");
+  }
   const auto num_unowned = std::count_if(shared_tables_.begin(), shared_tables_.end(),
                                          [](const auto& entry) { return entry.second.num_owners == 0; });
   if (num_unowned != num_idle) return broken("a shared table has no owner and is not idle");
+  return ok_status();
+}
+
+// Each hash leads to one block and back, which is in use unless it is idle; idle ones are in the order both ways.
+Status BlockSpaceManager::check_known_blocks() const {
+  if (blocks_by_hash_.size() != known_blocks_.size()) return broken("a block has two hashes, or a hash two blocks");
+  int32_t num_idle = 0, num_in_order = 0;
+  for (const auto& [block, known] : known_blocks_) {
+    const auto entry = blocks_by_hash_.find(known.hash);
+    if (entry == blocks_by_hash_.end() || entry->second != block) return broken("block ", block, " is not found");
+    if (known.is_idle != (device_.num_references(block) == 0)) return broken("block ", block, " is idle, or is not");
+    num_idle += known.is_idle ? 1 : 0;
+  }
+  BlockId before = kNoBlock;
+  for (BlockId block = oldest_idle_block_; block != kNoBlock; ++num_in_order) {
+    const auto entry = known_blocks_.find(block);
+    if (num_in_order >= num_idle || entry == known_blocks_.end() || !entry->second.is_idle ||
+        entry->second.before != before) {
+      return broken("the order of idle blocks leads nowhere");
+    }
+    before = block;
+    block = entry->second.after;
+  }
+  if (newest_idle_block_ != before || num_in_order != num_idle || num_idle != num_idle_prefix_blocks_)
+    return broken("the order of idle blocks ends elsewhere");
   return ok_status();
 }
 

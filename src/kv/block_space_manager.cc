@@ -1,6 +1,7 @@
 #include "kv/block_space_manager.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/check.h"
@@ -40,6 +41,15 @@ Status BlockSpaceManager::Options::validate() const {
   if (max_reserved_blocks < 0 || max_reserved_blocks > num_device_blocks) {
     return field_error("max_reserved_blocks",
                        str_cat("must be 0 to num_device_blocks, is ", max_reserved_blocks, " of ", num_device_blocks));
+  }
+  if (cache_inputs && !share_identical_inputs) {
+    return field_error("cache_inputs", "needs share_identical_inputs: what is not shared is not found again");
+  }
+  if (max_cached_blocks.value_or(0) < 0) {
+    return field_error("max_cached_blocks", str_cat("must be at least 0, is ", *max_cached_blocks));
+  }
+  if (cache_ttl.value_or(Duration::zero()) < Duration::zero()) {
+    return field_error("cache_ttl", "must not be negative");
   }
   if (!(watermark >= 0 && watermark < 1)) {
     return field_error("watermark", str_cat("must be at least 0 and below 1, is ", watermark));
@@ -95,6 +105,7 @@ int32_t BlockSpaceManager::num_needed_blocks(const Request& request) const {
   for (size_t i = 0; i < request.shared.size(); ++i) {
     if (!shares(request, i)) count += num_blocks_for(request.shared[i].spec, request.shared[i].num_tokens);
   }
+  count -= find_prefix(request.prefix);
   return static_cast<int32_t>(count);
 }
 
@@ -118,10 +129,13 @@ bool BlockSpaceManager::allocate(const Request& request) {
   SequenceTable& table = entry->second;
   table.group_id = request.group_id;
   table.num_tokens = request.num_tokens;
+  const int32_t num_known = find_prefix(request.prefix);
+  CHECK(num_known == 0 || num_known < num_blocks_for(sequence_specs().front(), request.num_tokens), "no new block");
   for (const int32_t spec : sequence_specs()) {
     BlockTable& blocks =
         table.blocks.emplace_back(take_table(num_blocks_for(spec, std::max(request.num_tokens, request.max_tokens))));
-    for (int32_t i = 0; i < num_blocks_for(spec, request.num_tokens); ++i) {
+    for (int32_t i = 0; i < num_known; ++i) blocks.push_back(join_block(request.prefix[static_cast<size_t>(i)]));
+    for (int32_t i = num_known; i < num_blocks_for(spec, request.num_tokens); ++i) {
       blocks.push_back(take_block(MemoryPool::kDevice));
     }
   }
@@ -177,7 +191,11 @@ void BlockSpaceManager::append_slots(SeqId seq_id, int32_t num_tokens, std::vect
   SequenceTable& table = existing(sequences_, seq_id, "sequence");
   CHECK(existing(groups_, table.group_id, "group").pool == MemoryPool::kDevice, "a swapped sequence cannot grow");
   for (size_t spec = 0; spec < sequence_specs().size(); ++spec) {
-    if (!writes_shared_block(table, spec)) continue;
+    if (!writes_shared_block(table, spec)) {
+      // Full once, and truncated since: what it holds from now on is something else.
+      if (table.num_tokens % tokens_per_block(sequence_specs()[spec]) != 0) forget_block(table.blocks[spec].back());
+      continue;
+    }
     BlockId& last = table.blocks[spec].back();
     const BlockId own = take_block(MemoryPool::kDevice);
     copies.push_back({.src = last, .dst = own});
@@ -306,6 +324,10 @@ void BlockSpaceManager::move(Group& group, MemoryPool to, std::vector<BlockCopy>
 // ---- Freeing
 
 void BlockSpaceManager::release(MemoryPool pool, BlockId block) {
+  if (pool == MemoryPool::kDevice && !known_blocks_.empty() && device_.num_references(block) == 1) {
+    const auto known = known_blocks_.find(block);
+    if (known != known_blocks_.end()) return begin_idle_block(block, known->second);
+  }
   if (allocator(pool).release(block) && options_.track_freed_blocks) {
     (pool == MemoryPool::kDevice ? freed_device_ : freed_host_).push_back(block);
   }
@@ -317,7 +339,12 @@ void BlockSpaceManager::free(SeqId seq_id) {
   const GroupId group_id = entry->second.group_id;
   Group& group = existing(groups_, group_id, "group");
   for (BlockTable& blocks : entry->second.blocks) {
-    for (const BlockId block : blocks) release(group.pool, block);
+    // Of remembered blocks the last is evicted first: without it the others are of use.
+    if (caches_prefixes()) {
+      for (const BlockId block : std::views::reverse(blocks)) release(group.pool, block);
+    } else {
+      for (const BlockId block : blocks) release(group.pool, block);
+    }
     keep_table(std::move(blocks));
   }
   sequences_.erase(entry);
@@ -353,7 +380,7 @@ void BlockSpaceManager::reset() {
     free_shared(group_id);
   }
   while (!reservations_.empty()) free(reservations_.begin()->first);
-  while (idle_longest_ != kNoTable) drop_shared(idle_longest_, MemoryPool::kDevice);
+  clear_cache();
   device_.reset();
   host_.reset();
 }

@@ -4,9 +4,14 @@
 // all sequences of the group, and by other groups with the same input if sharing is on. Holds ids, counts and digests
 // only: no tensor, no Sequence, no byte of KV.
 //
-// A shared table of a pinned input, or of an item if unused ones are kept, stays when its last owner ends. It is then
-// idle: its blocks count as available, and an allocation that finds no free block evicts the table that has been idle
-// longest, of whatever spec. So a pin never causes a refusal, a delay or a preemption.
+// A shared table of a pinned input, or of any input if they are cached, stays when its last owner ends. It is then
+// idle: its blocks count as available, and an allocation that finds no free block evicts what has been idle longest, of
+// whatever spec. So a pin and a cache never cause a refusal, a delay or a preemption. Idle tables that nothing pins are
+// the cache: they may have a cap and an age.
+//
+// Full blocks of sequences may be remembered by a hash of what they hold (cache_prefixes). A new sequence that begins
+// with the same content shares them. A remembered block without a reference is idle as such a table is, in one order
+// with them.
 //
 // A reservation owns a shared table beside the groups: of an input whose rows come from another process, from before
 // their first byte is sent until a group has them (encoder_cache/).
@@ -25,6 +30,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "base/clock.h"
 #include "base/content_digest.h"
 #include "base/ids.h"
 #include "base/status.h"
@@ -54,8 +60,12 @@ class BlockSpaceManager final {
     double watermark = 0.01;              // share of the device blocks that admission and swapping in leave free
     bool share_identical_inputs = false;  // between groups with equal digests; groups of a pinned input always share
     bool keep_unused_items = false;       // items' written tables stay after their last owner, as if all were pinned
-    int32_t max_reserved_blocks = 0;      // of device blocks, what reservations may hold; groups are sized without them
-    bool track_freed_blocks = false;      // fills BlockMoves::freed_device and freed_host
+    bool cache_inputs = false;  // the same of all shared tables with a digest. REQUIRES: share_identical_inputs
+    std::optional<int32_t> max_cached_blocks = std::nullopt;  // of idle tables that nothing pins, and idle; unset: all
+    std::optional<Duration> cache_ttl = std::nullopt;  // how long these and idle blocks stay at most; unset: for ever
+    bool cache_prefixes = false;                       // see caches_prefixes()
+    int32_t max_reserved_blocks = 0;  // of device blocks, what reservations may hold; groups are sized without them
+    bool track_freed_blocks = false;  // fills BlockMoves::freed_device and freed_host
     std::optional<uint64_t> shuffle_seed = std::nullopt;  // of the order of allocation
 
     // Errors: kInvalidArgument, naming the field and its range.
@@ -77,6 +87,9 @@ class BlockSpaceManager final {
     int32_t max_tokens = 0;  // longest that the sequence may become: reserves memory for its table, no blocks
     absl::InlinedVector<SharedRequest, 2> shared = {};  // empty: a decoder-only group
     int32_t num_blocks_ahead = 0;  // can_allocate() counts these too; allocate() does not take them
+    // Hashes of the sequence's first full blocks, of which it begins with those that are remembered: find_prefix().
+    // They are fewer than the blocks of num_tokens. A view.
+    std::span<const ContentDigest> prefix = {};
   };
 
   struct SlotRequest {
@@ -87,7 +100,8 @@ class BlockSpaceManager final {
   // REQUIRES: options.validate().ok().
   explicit BlockSpaceManager(const Options& options);
 
-  // need = blocks of the shared tables that are not shares() + blocks of the sequence + num_blocks_ahead.
+  // need = blocks of the shared tables that are not shares() + blocks of the sequence that are not remembered +
+  // num_blocks_ahead.
   // kNever: total - need < watermark + max_reserved_blocks; kOk: available - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
   // Whether request.shared[i] names an existing table that is written, or that this step writes before it is read.
@@ -112,10 +126,39 @@ class BlockSpaceManager final {
   void finish_writes();
   void abandon_writes();
 
-  // A pin allocates no blocks: the first group with this digest makes the tables. unpin() frees idle ones. No-ops if
-  // the digest is pinned already, or not pinned.
+  // A pin allocates no blocks: the first group with this digest makes the tables. unpin() frees idle ones, unless they
+  // are cached: then they were used now. No-ops if the digest is pinned already, or not pinned.
   void pin(const ContentDigest& digest);
   void unpin(const ContentDigest& digest);
+
+  // ---- Remembered blocks
+
+  // Whether blocks of sequences can be remembered: Options::cache_prefixes, and there is one spec of sequences.
+  bool caches_prefixes() const { return options_.cache_prefixes && sequence_specs().size() == 1; }
+  // Remembers a full block of a sequence by a hash that determines its content. It must have been computed, and is
+  // written again only after truncate(), which makes it unknown. No-op if the block has a hash, or another block this
+  // one. REQUIRES: caches_prefixes(), and the group is on the device.
+  void remember_block(SeqId seq_id, int32_t index, const ContentDigest& hash);
+  // The first hashes, up to one that no block has.
+  int32_t find_prefix(std::span<const ContentDigest> hashes) const;
+
+  // ---- The cache: idle tables that nothing pins, and idle blocks
+
+  // Sets the time that what becomes idle is stamped with, and frees that whose time is over. Time never goes back.
+  void advance_to(TimePoint now);
+  // When the first of them is over, if nothing uses it until then; max(): never.
+  TimePoint next_expiry() const;
+  // Frees all that is idle, pinned or not, and lets what is in use go with its last owner: later groups find neither.
+  // Returns the number of blocks that are free by it.
+  int32_t clear_cache();
+  struct CacheCounts {
+    int64_t evictions = 0;    // idle tables that made room, or were above the cap
+    int64_t expirations = 0;  // idle tables whose time was over
+    int32_t num_tables = 0;   // idle now, pinned ones not counted
+    int32_t num_blocks = 0;   // of these
+  };
+  CacheCounts cache_counts() const;
+  int32_t num_idle_prefix_blocks() const { return num_idle_prefix_blocks_; }
 
   // Reservations of items' tables by digest. REQUIRES: wanted.digest, num_tokens > 0, keeps_unused(wanted.spec). A
   // written table of this digest is joined, and must have as many tokens (find_written()); else a table is made, which
@@ -186,7 +229,7 @@ class BlockSpaceManager final {
   bool is_swapped(GroupId group_id) const;  // false also for a group without tables
 
   int32_t get_num_free_device_blocks() const { return device_.num_free(); }
-  // Free blocks and those of idle tables.
+  // Free blocks and idle ones.
   int32_t num_available_device_blocks() const { return device_.num_free() + num_idle_blocks_; }
   int32_t get_num_free_host_blocks() const { return host_.num_free(); }
   int32_t num_device_blocks() const { return device_.num_total(); }
@@ -211,7 +254,7 @@ class BlockSpaceManager final {
     int32_t self = 0;    // of sequences
     int32_t cross = 0;   // owner kGroup, of tables that groups or reservations use
     int32_t items = 0;   // owner kItem, of tables that groups or reservations use
-    int32_t pinned = 0;  // of idle tables
+    int32_t pinned = 0;  // idle ones, of tables and remembered
   };
   Usage device_usage() const;
 
@@ -237,8 +280,22 @@ class BlockSpaceManager final {
     WriteState state = WriteState::kUnwritten;
     std::optional<ContentDigest> digest;
     BlockTable blocks;
-    // Neighbours in the order of idle tables. Meaningful only while is_idle.
+    // Neighbours in the order of idle tables, and since when. Meaningful only while is_idle.
     int64_t idle_before = kNoTable, idle_after = kNoTable;
+    TimePoint idle_since{};
+    uint64_t idle_number = 0;  // its place in the order of all that is idle
+    bool is_idle = false;
+    bool is_cached = false;     // idle, and nothing pins it
+    bool is_forgotten = false;  // clear_cache() was called while it had owners
+  };
+  static constexpr BlockId kNoBlock = -1;
+  // A remembered block of the device.
+  struct KnownBlock {
+    ContentDigest hash;
+    // As of SharedTable.
+    BlockId before = kNoBlock, after = kNoBlock;
+    TimePoint idle_since{};
+    uint64_t idle_number = 0;
     bool is_idle = false;
   };
   struct Group {
@@ -264,8 +321,19 @@ class BlockSpaceManager final {
   void release_shared(int64_t key, MemoryPool pool);
   void drop_shared(int64_t key, MemoryPool pool);
   bool is_kept(int64_t key, const SharedTable& table) const;
+  bool stays_unpinned(int32_t spec) const { return options_.cache_inputs || keeps_unused(spec); }
   void begin_idle(int64_t key, SharedTable& table);
   void end_idle(SharedTable& table);
+  void set_cached(SharedTable& table, bool is_cached);
+  int64_t first_cached() const;
+  void evict_older(int64_t key);
+  void keep_cap();
+  int32_t num_idle_in_prefix(std::span<const ContentDigest> hashes) const;
+  BlockId join_block(const ContentDigest& hash);
+  void forget_block(BlockId block);
+  void begin_idle_block(BlockId block, KnownBlock& known);
+  void end_idle_block(KnownBlock& known);
+  void drop_idle_block(BlockId block);
   BlockId take_block(MemoryPool pool);
   void offer_for_sharing(int64_t key, const SharedTable& table);
   void withdraw_from_sharing(int64_t key, const SharedTable& table);
@@ -280,6 +348,7 @@ class BlockSpaceManager final {
   Status check_groups() const;
   Status check_shared_tables() const;
   Status check_idle_tables() const;
+  Status check_known_blocks() const;
   Status check_reservations() const;
 
   Options options_;
@@ -295,7 +364,15 @@ class BlockSpaceManager final {
   absl::flat_hash_set<ContentDigest> pinned_;
   // The order of idle tables, of all specs: which table has been idle longest, and which shortest.
   int64_t idle_longest_ = kNoTable, idle_shortest_ = kNoTable;
-  int32_t num_idle_blocks_ = 0;         // blocks of idle tables
+  // The same of idle blocks.
+  BlockId oldest_idle_block_ = kNoBlock, newest_idle_block_ = kNoBlock;
+  absl::flat_hash_map<BlockId, KnownBlock> known_blocks_;
+  absl::flat_hash_map<ContentDigest, BlockId> blocks_by_hash_;
+  uint64_t next_idle_number_ = 0;
+  int32_t num_idle_blocks_ = 0;         // blocks of idle tables, and idle blocks
+  int32_t num_idle_prefix_blocks_ = 0;  // of these the idle blocks
+  CacheCounts cache_counts_;
+  TimePoint now_{};                     // of advance_to()
   std::vector<int64_t> being_written_;  // keys of shared tables; some may be freed already
   int64_t next_shared_ = 0;
   uint64_t next_reservation_ = 1;

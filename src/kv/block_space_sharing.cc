@@ -42,14 +42,14 @@ bool BlockSpaceManager::awaits_shared(const Request& request) const {
   });
 }
 
-// Idle tables that the request is about to use cannot be evicted for it.
+// Idle tables and blocks that the request is about to use cannot be evicted for it.
 int32_t BlockSpaceManager::num_available_blocks(const Request& request) const {
   int32_t count = num_available_device_blocks();
   for (size_t i = 0; i < request.shared.size(); ++i) {
     const SharedTable* table = shares(request, i) ? find_shareable(request.shared[i]) : nullptr;
     if (table != nullptr && table->is_idle) count -= static_cast<int32_t>(table->blocks.size());
   }
-  return count;
+  return count - num_idle_in_prefix(request.prefix);
 }
 
 int64_t BlockSpaceManager::join_shared(const SharedRequest& request) {
@@ -84,7 +84,7 @@ int64_t BlockSpaceManager::add_shared(const SharedRequest& request) {
 }
 
 void BlockSpaceManager::offer_for_sharing(int64_t key, const SharedTable& table) {
-  if (table.digest) offered_.try_emplace({*table.digest, table.spec}, key);
+  if (table.digest && !table.is_forgotten) offered_.try_emplace({*table.digest, table.spec}, key);
 }
 
 void BlockSpaceManager::withdraw_from_sharing(int64_t key, const SharedTable& table) {
@@ -101,6 +101,7 @@ void BlockSpaceManager::release_shared(int64_t key, MemoryPool pool) {
   if (pool == MemoryPool::kDevice) offer_for_sharing(key, table);
   if (is_kept(key, table)) {
     begin_idle(key, table);
+    keep_cap();
   } else {
     drop_shared(key, pool);
   }
@@ -162,23 +163,37 @@ void BlockSpaceManager::abandon_writes() {
 
 // ---- Pins
 
-void BlockSpaceManager::pin(const ContentDigest& digest) { pinned_.insert(digest); }
+void BlockSpaceManager::pin(const ContentDigest& digest) {
+  if (!pinned_.insert(digest).second) return;
+  for (size_t spec = 0; spec < options_.specs.size(); ++spec) {
+    const auto entry = offered_.find({digest, static_cast<int32_t>(spec)});
+    if (entry != offered_.end()) set_cached(shared_tables_.at(entry->second), false);
+  }
+}
 
 void BlockSpaceManager::unpin(const ContentDigest& digest) {
   if (pinned_.erase(digest) == 0) return;
   for (size_t spec = 0; spec < options_.specs.size(); ++spec) {
     const auto entry = offered_.find({digest, static_cast<int32_t>(spec)});
-    if (entry == offered_.end() || !shared_tables_.at(entry->second).is_idle) continue;
-    if (keeps_unused(static_cast<int32_t>(spec))) continue;
-    drop_shared(entry->second, MemoryPool::kDevice);
+    if (entry == offered_.end()) continue;
+    const int64_t key = entry->second;
+    SharedTable& table = shared_tables_.at(key);
+    if (!table.is_idle) continue;
+    if (stays_unpinned(static_cast<int32_t>(spec))) {
+      end_idle(table);
+      begin_idle(key, table);
+    } else {
+      drop_shared(key, MemoryPool::kDevice);
+    }
   }
+  keep_cap();
 }
 
 // Whether a table without an owner stays. One that lies on the host, or beside another of its digest, could not be
 // found.
 bool BlockSpaceManager::is_kept(int64_t key, const SharedTable& table) const {
-  if (!table.digest || table.state == WriteState::kUnwritten) return false;
-  if (!keeps_unused(table.spec) && !pinned_.contains(*table.digest)) return false;
+  if (!table.digest || table.state == WriteState::kUnwritten || table.is_forgotten) return false;
+  if (!stays_unpinned(table.spec) && !pinned_.contains(*table.digest)) return false;
   const auto entry = offered_.find({*table.digest, table.spec});
   return entry != offered_.end() && entry->second == key;
 }
@@ -186,31 +201,25 @@ bool BlockSpaceManager::is_kept(int64_t key, const SharedTable& table) const {
 // At the end of the order: it has been idle shortest.
 void BlockSpaceManager::begin_idle(int64_t key, SharedTable& table) {
   table.is_idle = true;
+  table.idle_since = now_;
   table.idle_before = idle_shortest_;
   table.idle_after = kNoTable;
   (idle_shortest_ == kNoTable ? idle_longest_ : shared_tables_.at(idle_shortest_).idle_after) = key;
   idle_shortest_ = key;
+  table.idle_number = next_idle_number_++;
   num_idle_blocks_ += static_cast<int32_t>(table.blocks.size());
+  set_cached(table, !pinned_.contains(*table.digest));
 }
 
 // No-op if it is not idle.
 void BlockSpaceManager::end_idle(SharedTable& table) {
   if (!table.is_idle) return;
+  set_cached(table, false);
   table.is_idle = false;
   const int64_t before = table.idle_before, after = table.idle_after;
   (before == kNoTable ? idle_longest_ : shared_tables_.at(before).idle_after) = after;
   (after == kNoTable ? idle_shortest_ : shared_tables_.at(after).idle_before) = before;
   num_idle_blocks_ -= static_cast<int32_t>(table.blocks.size());
-}
-
-// A free block of the pool; if the device has none, the table that has been idle longest is evicted.
-// REQUIRES: one is available.
-BlockId BlockSpaceManager::take_block(MemoryPool pool) {
-  if (pool == MemoryPool::kDevice && device_.num_free() == 0) {
-    CHECK(idle_longest_ != kNoTable, "no block is available among ", device_.num_total());
-    drop_shared(idle_longest_, MemoryPool::kDevice);
-  }
-  return allocator(pool).allocate();
 }
 
 }  // namespace transept

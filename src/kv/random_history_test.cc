@@ -42,7 +42,14 @@ class History {
     }
     for (uint64_t input = 0; input < 1300; ++input) manager_.unpin(testing::digest_of(input));
     RETURN_IF_ERROR(manager_.check_invariants());
-    if (options_.keep_unused_items) manager_.reset();
+    if (options_.cache_ttl.has_value()) {
+      manager_.advance_to(now_ + *options_.cache_ttl);
+      EXPECT_EQ(manager_.next_expiry(), TimePoint::max());
+      EXPECT_EQ(manager_.cache_counts().num_tables, 0);
+    } else {
+      num_cached_ += manager_.cache_counts().num_tables;
+      manager_.clear_cache();
+    }
     if (manager_.get_num_free_device_blocks() != options_.num_device_blocks ||
         manager_.get_num_free_host_blocks() != options_.num_host_blocks) {
       return absl::InternalError("blocks are lost");
@@ -53,6 +60,8 @@ class History {
   int num_shared_idle() const { return num_shared_idle_; }
   int num_injected() const { return num_injected_; }
   int num_poisoned() const { return num_poisoned_; }
+  int num_remembered() const { return num_remembered_; }
+  int num_cached() const { return num_cached_; }
 
  private:
   static constexpr int32_t kMaxPerBlock = 7;
@@ -93,6 +102,10 @@ class History {
       if (options.keep_unused_items) options.max_reserved_blocks = draw(2, options.num_device_blocks / 2);
     }
     options.share_identical_inputs = draw(0, 1) == 1;
+    options.cache_inputs = options.share_identical_inputs && draw(0, 1) == 1;
+    if (draw(0, 3) == 0) options.max_cached_blocks = draw(0, options.num_device_blocks / 2);
+    if (draw(0, 3) == 0) options.cache_ttl = std::chrono::seconds(draw(0, 40));
+    options.cache_prefixes = draw(0, 1) == 1;
     options.track_freed_blocks = true;
     if (draw(0, 1) == 1) options.shuffle_seed = random_();
     return options;
@@ -100,7 +113,9 @@ class History {
 
   std::string_view step() {
     if (drafted_.has_value()) return settle_drafts();
-    switch (draw(0, 20)) {
+    now_ += std::chrono::seconds(1);
+    if (draw(0, 3) == 0) manager_.advance_to(now_);
+    switch (draw(0, 23)) {
       case 0:
       case 1: return allocate();
       case 2:
@@ -120,7 +135,10 @@ class History {
       case 16: return reserve();
       case 17: return change_reservation();
       case 18:
-      case 19: return draft();
+      case 19: return remember();
+      case 20: return draw(0, 9) == 0 ? clear() : remember();
+      case 21:
+      case 22: return draft();
       default: return draw(0, 60) == 0 ? reset() : append();
     }
   }
@@ -169,6 +187,9 @@ class History {
     Request request{.group_id = GroupId(next_id_), .seq_id = SeqId(next_id_)};
     ++next_id_;
     request.num_tokens = draw(0, 12);
+    const std::vector<uint64_t> beginning = draw_beginning(request.num_tokens);
+    const std::vector<ContentDigest> hashes = hashes_of(beginning, request.num_tokens - 1);
+    request.prefix = hashes;
     request.num_blocks_ahead = draw(0, 2);
     GroupModel group;
     if (draw(0, 2) > 0) group.shared.push_back(draw_shared(1));
@@ -194,6 +215,8 @@ class History {
       is_shared.push_back(manager_.shares(request, i));
       num_shared_idle_ += is_shared.back() && draws_on_idle(group.shared[i]);
     }
+    const int32_t num_known = manager_.find_prefix(hashes) * per_block(0);
+    num_remembered_ += num_known;
     const bool is_new = manager_.allocate(request);
     EXPECT_EQ(is_new, std::ranges::find(is_shared, false) != is_shared.end());
     const bool writes = draw(0, 4) > 0;
@@ -203,13 +226,57 @@ class History {
       manager_.finish_writes();
     }
     std::vector<uint64_t>& tokens = group.seqs[request.seq_id];
-    for (int32_t i = 0; i < request.num_tokens; ++i) tokens.push_back(random_());
+    tokens = beginning;
     groups_[request.group_id] = std::move(group);
-    pending_.emplace_back([this, is_new, writes, id = request.group_id, seq = request.seq_id] {
+    // What is remembered is there: the contents are looked at after every operation.
+    pending_.emplace_back([this, is_new, writes, num_known, id = request.group_id, seq = request.seq_id] {
       if (is_new && writes) write_shared(id);
-      write_sequence(seq, 0, groups_[id].seqs[seq]);
+      write_sequence(seq, num_known, groups_[id].seqs[seq]);
     });
     return "allocate";
+  }
+
+  // Of a tree: what follows a token is one of two, but for a few that are no one else's.
+  std::vector<uint64_t> draw_beginning(int32_t num_tokens) {
+    std::vector<uint64_t> tokens;
+    for (int32_t i = 0; i < num_tokens; ++i) {
+      const uint64_t branch = draw(0, 7) == 0 ? 1 : 0;
+      tokens.push_back(draw(0, 30) == 0 ? random_() : (tokens.empty() ? 1 : tokens.back()) * 3 + branch);
+    }
+    return tokens;
+  }
+
+  // Of the full blocks of the first num_tokens: each of all that is up to its end.
+  std::vector<ContentDigest> hashes_of(const std::vector<uint64_t>& tokens, int32_t num_tokens) const {
+    std::vector<ContentDigest> hashes;
+    if (!manager_.caches_prefixes()) return hashes;
+    uint64_t hash = 17;
+    for (int32_t i = 0; i < num_tokens; ++i) {
+      hash = (hash ^ tokens[static_cast<size_t>(i)]) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 29;
+      if ((i + 1) % per_block(0) == 0) hashes.push_back(testing::digest_of(hash));
+    }
+    return hashes;
+  }
+
+  // The full blocks of a sequence, as they are written by now.
+  std::string_view remember() {
+    const GroupModel* group = pick_group(true);
+    if (group == nullptr || group->swapped || !manager_.caches_prefixes()) return "nothing";
+    const SeqId seq = pick_sequence(*group);
+    const std::vector<uint64_t>& tokens = group->seqs.at(seq);
+    const std::vector<ContentDigest> hashes = hashes_of(tokens, static_cast<int32_t>(tokens.size()));
+    for (size_t i = 0; i < hashes.size(); ++i) manager_.remember_block(seq, static_cast<int32_t>(i), hashes[i]);
+    EXPECT_EQ(manager_.find_prefix(hashes), std::ssize(hashes));
+    return "remember";
+  }
+
+  std::string_view clear() {
+    const int32_t available = manager_.num_available_device_blocks();
+    manager_.clear_cache();
+    EXPECT_EQ(manager_.get_num_free_device_blocks(), available);
+    EXPECT_EQ(manager_.num_available_device_blocks(), available);
+    return "clear";
   }
 
   // Rows that another process will send, and what follows: they come, or they do not.
@@ -360,7 +427,7 @@ class History {
 
   // By doing it on copies of the tables.
   int32_t blocks_to_append(const GroupModel& group, const std::vector<BlockSpaceManager::SlotRequest>& requests) const {
-    std::map<BlockId, int32_t> references = sequence_references(group);
+    std::map<BlockId, int32_t> references = sequence_references();
     const std::vector<int32_t> specs = specs_of(TableOwner::kSequence);
     int32_t taken = 0;
     for (const auto& [seq, count] : requests) {
@@ -405,7 +472,7 @@ class History {
     tokens.resize(num_kept);
     manager_.truncate(seq, static_cast<int32_t>(num_kept));
     if (group.swapped) return;
-    const std::map<BlockId, int32_t> references = sequence_references(group);
+    const std::map<BlockId, int32_t> references = sequence_references();
     for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i) {
       const Contents::Table table = table_of(seq, i);
       const size_t num_slots = table.blocks.size() * static_cast<size_t>(table.per_block);
@@ -443,11 +510,15 @@ class History {
     return "settle drafts";
   }
 
-  std::map<BlockId, int32_t> sequence_references(const GroupModel& group) const {
+  // Of all groups: prefixes are shared between them.
+  std::map<BlockId, int32_t> sequence_references() const {
     std::map<BlockId, int32_t> references;
-    for (const auto& [seq, tokens] : group.seqs) {
-      for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i) {
-        for (const BlockId block : manager_.get_block_table(seq, i)) ++references[block];
+    for (const auto& [id, group] : groups_) {
+      if (group.swapped) continue;
+      for (const auto& [seq, tokens] : group.seqs) {
+        for (size_t i = 0; i < specs_of(TableOwner::kSequence).size(); ++i) {
+          for (const BlockId block : manager_.get_block_table(seq, i)) ++references[block];
+        }
       }
     }
     return references;
@@ -532,8 +603,11 @@ class History {
   BlockMoves moves_;
   std::vector<std::function<void()>> pending_;
   uint64_t next_id_ = 1;
+  TimePoint now_{};
   int num_shared_idle_ = 0;
   int num_injected_ = 0;
+  int num_remembered_ = 0;
+  int num_cached_ = 0;
   int num_poisoned_ = 0;  // slots
 
   struct Drafted {
@@ -545,18 +619,27 @@ class History {
 };
 
 TEST(BlockSpaceManager, RandomHistoriesKeepEveryContent) {
-  int num_shared_idle = 0, num_injected = 0, num_poisoned = 0;
+  int num_shared_idle = 0, num_injected = 0, num_remembered = 0, num_cached = 0, num_poisoned = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     History history(seed);
     const Status status = history.run(400);
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
     num_shared_idle += history.num_shared_idle();
     num_injected += history.num_injected();
+    num_remembered += history.num_remembered();
+    num_cached += history.num_cached();
     num_poisoned += history.num_poisoned();
   }
   EXPECT_GT(num_shared_idle, 200);
   EXPECT_GT(num_injected, 100);
+  EXPECT_GT(num_remembered, 500);
+  EXPECT_GT(num_cached, 50);
   EXPECT_GT(num_poisoned, 3000);
+}
+EXPECT_GT(num_shared_idle, 200);
+EXPECT_GT(num_injected, 100);
+EXPECT_GT(num_remembered, 500);
+EXPECT_GT(num_cached, 50);
 }
 
 }  // namespace

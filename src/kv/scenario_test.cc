@@ -20,6 +20,12 @@
 //   reserve r1 tokens=8 hash=7 [spec=1] -> new | joined | later | never
 //   finish r1 -> yes | no             free r1            reserved r1 -> block ids
 //   written 7 [spec=1] -> tokens
+//   pool ... cache=1 cap=5 ttl=10 prefixes=1             inputs are cached: blocks, seconds; full blocks are remembered
+//   remember g1.0 0 71                                   the sequence's block 0, by this hash
+//   allocate g2 decoder=9 prefix=71,72                   it begins with what these hashes name
+//   known 71,72 -> how many of the first are             time 12: seconds since the pool was made
+//   clear -> blocks that are free by it
+//   expect tables=1 cached=3 evictions=1 expirations=0 prefixes=2
 #include <gtest/gtest.h>
 
 #include <map>
@@ -83,6 +89,10 @@ class Runner {
     if (command == "cross") return listed(manager_->get_shared_table(group_of(line.next())));
     if (command == "shared") return shared(line);
     if (command == "reset") return manager_->reset(), "";
+    if (command == "remember") return remember(line);
+    if (command == "known") return str_cat(manager_->find_prefix(hashes_of(line.next())));
+    if (command == "time") return manager_->advance_to(TimePoint{} + std::chrono::seconds(std::stoi(line.next()))), "";
+    if (command == "clear") return str_cat(manager_->clear_cache());
     if (command == "fork") return fork(line);
     if (command == "truncate") return truncate(line);
     if (command == "free") return free(line.next());
@@ -112,6 +122,11 @@ class Runner {
     options.share_identical_inputs = line.number("share", 0) != 0;
     options.max_reserved_blocks = line.number("reserved", 0);
     options.keep_unused_items = line.number("keep", 0) != 0;
+    options.cache_inputs = line.number("cache", 0) != 0;
+    options.share_identical_inputs |= options.cache_inputs;
+    options.cache_prefixes = line.number("prefixes", 0) != 0;
+    if (const auto cap = line.option("cap")) options.max_cached_blocks = std::stoi(*cap);
+    if (const auto ttl = line.option("ttl")) options.cache_ttl = std::chrono::seconds(std::stoi(*ttl));
     if (const auto specs = line.option("specs")) {
       options.specs.clear();
       for (const std::string_view part : split(*specs, ',')) options.specs.push_back(spec_of(std::string(part)));
@@ -130,8 +145,11 @@ class Runner {
     return spec;
   }
 
-  static BlockSpaceManager::Request request(ScenarioLine& line) {
+  // The request's prefix is a view of prefix_.
+  BlockSpaceManager::Request request(ScenarioLine& line) {
     BlockSpaceManager::Request request;
+    prefix_ = hashes_of(line.option("prefix").value_or(""));
+    request.prefix = prefix_;
     const std::string name = line.next();
     request.group_id = group_of(name);
     request.seq_id = seq_of(name);
@@ -157,6 +175,21 @@ class Runner {
 
   static ContentDigest hash_of(const std::string& name) {
     return testing::digest_of(static_cast<uint64_t>(std::stoi(name)));
+  }
+
+  static std::vector<ContentDigest> hashes_of(const std::string& names) {
+    std::vector<ContentDigest> hashes;
+    for (const std::string_view name : split(names, ',')) {
+      if (!name.empty()) hashes.push_back(hash_of(std::string(name)));
+    }
+    return hashes;
+  }
+
+  std::string remember(ScenarioLine& line) {
+    const SeqId seq = seq_of(line.next());
+    const int32_t index = std::stoi(line.next());
+    manager_->remember_block(seq, index, hash_of(line.next()));
+    return "";
   }
 
   std::string allocate(ScenarioLine& line) {
@@ -265,7 +298,7 @@ class Runner {
   }
 
   std::string expect(ScenarioLine& line) {
-    const std::map<std::string, int32_t> actual = {{"free_device", manager_->get_num_free_device_blocks()},
+    const std::map<std::string, int64_t> actual = {{"free_device", manager_->get_num_free_device_blocks()},
                                                    {"available", manager_->num_available_device_blocks()},
                                                    {"pinned", manager_->device_usage().pinned},
                                                    {"free_host", manager_->get_num_free_host_blocks()},
@@ -273,6 +306,11 @@ class Runner {
                                                    {"cross", manager_->device_usage().cross},
                                                    {"items", manager_->device_usage().items},
                                                    {"reserved", manager_->num_reserved_blocks()},
+                                                   {"tables", manager_->cache_counts().num_tables},
+                                                   {"cached", manager_->cache_counts().num_blocks},
+                                                   {"evictions", manager_->cache_counts().evictions},
+                                                   {"expirations", manager_->cache_counts().expirations},
+                                                   {"prefixes", manager_->num_idle_prefix_blocks()},
                                                    {"watermark", manager_->watermark_blocks()}};
     for (const auto& [name, value] : line.all_options()) {
       const auto entry = actual.find(name);
@@ -285,6 +323,7 @@ class Runner {
   }
 
   std::unique_ptr<BlockSpaceManager> manager_;
+  std::vector<ContentDigest> prefix_;
   std::map<GroupId, std::set<SeqId>> seqs_;
   std::map<std::string, ReservationId> reservations_;
 };

@@ -78,6 +78,7 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   PreparedRequest prepared;
   ASSIGN_OR_RETURN(prepared.inputs, options.decoder_alone ? prompts.process_decoder(request.prompt, prompt_options)
                                                           : prompts.process(request.prompt, prompt_options));
+  prepared.inputs.cache_salt = request.cache_salt.value_or("");
   ModelLimits limits;
   limits.vocab_size = prompts.vocab_size();
   limits.max_decoder_positions = prompts.limits().max_decoder_len;

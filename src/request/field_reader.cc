@@ -312,6 +312,10 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
       return ok_status();
     case FieldKind::kString:
       if (!value.is_string() || value.as_string().empty()) return refuse(field, value);
+      if (const size_t size = value.as_string().size(); field.max_items > 0 && size > field.max_items) {
+        return field_error(field.name,
+                           str_cat(field.name, " has ", size, " bytes; at most ", field.max_items, " are allowed"));
+      }
       slot_of<std::string>(field, request) = value.as_string();
       return ok_status();
     case FieldKind::kText:

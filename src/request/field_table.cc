@@ -46,6 +46,7 @@ constexpr std::string_view kGranularities[] = {"word", "segment"};
 constexpr std::string_view kIncludeUsage[] = {"include_usage"};
 constexpr std::string_view kIncludeProgress[] = {"include_progress"};
 constexpr size_t kMaxTexts = 4096;
+constexpr size_t kMaxSaltBytes = 1024;
 constexpr std::string_view kNoTools = "tools are not supported";
 
 // clang-format off
@@ -96,6 +97,7 @@ constexpr FieldSpec kFields[] = {
     {.name = "add_special_tokens", .kind = K::kBool, .slot = prompting<&P::add_special_tokens>, .doc = "Give texts the family's special tokens (the default).", .routes = at::kEncoderPrompt},
     {.name = "source_lang", .kind = K::kString, .slot = prompting<&P::source_lang>, .doc = "Language of the encoder prompt, as the model's tokenizer names it.", .routes = at::kEncoderPrompt},
     {"target_lang", K::kString, prompting<&P::target_lang>, "Language of the answer, as the model's tokenizer names it."},
+    {.name = "cache_salt", .kind = K::kString, .slot = flag<&R::cache_salt>, .doc = "Nothing that was computed for requests of another salt is used, and nothing of this one for them.", .max_items = kMaxSaltBytes, .routes = at::kGeneration | at::kAudio},
     {.name = "stream", .kind = K::kBool, .slot = flag<&R::stream>,
      .doc = "Send the answer as it comes.", .routes = at::kJsonLines, .refusal = "streaming needs the server; a line of results is written whole"},
 
@@ -246,7 +248,9 @@ std::string describe(const FieldSpec& field) {
     case K::kInt: return str_cat("a whole number", whole_range(field));
     case K::kNumber: return str_cat("a number ", range(field));
     case K::kBool: return "true or false";
-    case K::kString: return "a string that is not empty";
+    case K::kString:
+      return str_cat("a string that is not empty",
+                     field.max_items == 0 ? "" : str_cat(", of ", at_most(field), " bytes"));
     case K::kText: return "a string";
     case K::kTexts: return str_cat("a string or a list of 1 to ", field.max_items, " strings");
     case K::kWord: return str_cat("one of ", in_quotes(field.words));

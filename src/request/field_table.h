@@ -21,7 +21,7 @@ enum class FieldKind : uint8_t {
   kInt,            // a whole number, min..max
   kNumber,         // min..max
   kBool,           //
-  kString,         // not empty
+  kString,         // not empty; at most max_items bytes, unless that is 0
   kText,           // any string
   kTexts,          // a string or a list of 1 to max_items
   kWord,           // one of `words`

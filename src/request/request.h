@@ -114,6 +114,7 @@ struct ParsedRequest {
   BodyFields body;
   std::optional<bool> stream;
   std::optional<bool> return_structured;  // CompletionOutput::structured
+  std::optional<std::string> cache_salt;  // EncoderDecoderInputs::cache_salt
   int32_t num_unknown_fields = 0;
   std::vector<std::string> warnings;  // unknown fields, each with the nearest known name if one is near; at most 20
 };

@@ -152,6 +152,7 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
   }
   if (blocks_.awaits_shared(request)) return Admission::kNoRoom;
   if (!may_begin_items(group, request, budget, outputs)) return Admission::kNoRoom;
+  look_for_prefix(group, request);
   const int32_t num_tail_blocks = request.num_blocks_ahead;
   const int32_t num_promised = num_promised_blocks();
   request.num_blocks_ahead += num_promised;
@@ -167,8 +168,18 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
     return Admission::kNoRoom;
   }
 
+  const int32_t num_found = blocks_.find_prefix(request.prefix) * tokens_per_prefix_block();
+  if (!group.was_scheduled_) group.num_cached_tokens_ = num_shared_positions(group, request) + num_found;
   const bool is_any_new = blocks_.allocate(request);
+  if (!group.items_.empty()) cache_counts_.num_misses += is_any_new ? 1 : 0;
   if (!group.items_.empty() && !is_any_new) ++outputs.num_encoder_cache_hits;
+  if (uses_prefixes(group)) {
+    cache_counts_.num_prefix_queries += request.num_tokens;
+    cache_counts_.num_prefix_hits += num_found;
+    Sequence& first = *group.find(request.seq_id);
+    first.set_num_computed_tokens(num_found);
+    first.set_num_remembered_blocks(num_found / tokens_per_prefix_block());
+  }
   std::fill(group.item_states_.begin(), group.item_states_.end(), SequenceGroup::ItemState::kUnwritten);
   group.awaits_items_ = has_missing_writes(group);
   group.has_rows_ = std::any_of(group.items_.begin(), group.items_.end(),

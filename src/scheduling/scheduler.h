@@ -132,6 +132,20 @@ class Scheduler final {
   void pin_input(const ContentDigest& digest) { blocks_.pin(digest); }
   void unpin_input(const ContentDigest& digest) { blocks_.unpin(digest); }
 
+  // ---- What stays for later groups (BlockSpaceManager::Options::cache_inputs, cache_prefixes)
+
+  // Frees what has stayed for too long. Call between steps.
+  void expire_cache() { blocks_.advance_to(clock_.now()); }
+  // BlockSpaceManager::clear_cache(). Call between steps.
+  int32_t clear_cache() { return blocks_.clear_cache(); }
+  // Since the start.
+  struct CacheCounts {
+    int64_t num_misses = 0;          // admissions of groups with items that must be encoded or taken
+    int64_t num_prefix_queries = 0;  // decoder tokens at admissions that looked for them
+    int64_t num_prefix_hits = 0;     // of these, those whose blocks were found
+  };
+  const CacheCounts& cache_counts() const { return cache_counts_; }
+
   // Frees groups whose sequences are all finished, and their cross tables. Invalidates pointers to these groups.
   void free_finished_seq_groups();
 
@@ -205,6 +219,12 @@ class Scheduler final {
   void free_used_rows(SequenceGroup& group, int32_t num_computed);
   int32_t num_promised_blocks() const;
   BlockSpaceManager::Request admission_request(const SequenceGroup& group) const;
+  int32_t tokens_per_prefix_block() const;
+  bool uses_prefixes(const SequenceGroup& group) const;
+  void look_for_prefix(SequenceGroup& group, BlockSpaceManager::Request& request) const;
+  void hash_blocks(const SequenceGroup& group, Sequence& seq, int32_t num_blocks) const;
+  void remember_blocks(const SequenceGroup& group, Sequence& seq);
+  int32_t num_shared_positions(const SequenceGroup& group, const BlockSpaceManager::Request& request) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_items(const SequenceGroup& group, SequenceGroupMetadata& metadata) const;
@@ -232,6 +252,7 @@ class Scheduler final {
   size_t long_item_ = 0;                  // of its items
   bool long_encode_has_begun_ = false;    // a step with it was executed
   std::optional<int32_t> max_encoder_tokens_beside_, max_injected_tokens_beside_;
+  CacheCounts cache_counts_;
   std::vector<GroupId> finished_;
   std::vector<GroupId> encoding_;  // groups with items that the planned step encodes; some may be gone already
   std::vector<Rows> rows_;         // of the group being planned

@@ -148,6 +148,7 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
       const int32_t num_rows = static_cast<int32_t>(data.token_ids.size()) - data.num_drafts;
       seq->set_num_computed_tokens(data.context_len + num_rows);
       seq->set_num_logits_tokens(std::max(seq->num_logits_tokens(), data.context_len + num_rows));
+      if (uses_prefixes(*group)) remember_blocks(*group, *seq);
       if (group->has_rows_) free_used_rows(*group, seq->num_computed_tokens());
     }
   }

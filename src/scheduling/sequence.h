@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/content_digest.h"
 #include "base/ids.h"
 #include "core/request_output.h"
 
@@ -52,6 +53,14 @@ class Sequence final {
   // before Scheduler::abort_seq_group, which frees them.
   void finish(FinishReason reason) { finish_reason_ = reason; }
 
+  // Hashes of its first full blocks of tokens, in order: each of all that is up to the block's end, and of what the
+  // group's tokens depend on. For BlockSpaceManager::remember_block().
+  std::span<const ContentDigest> block_hashes() const { return block_hashes_; }
+  void add_block_hash(const ContentDigest& hash) { block_hashes_.push_back(hash); }
+  // Of these the blocks that were remembered, since its blocks were last allocated.
+  int32_t num_remembered_blocks() const { return num_remembered_blocks_; }
+  void set_num_remembered_blocks(int32_t count) { num_remembered_blocks_ = count; }
+
   // Reserves memory for `num_tokens` tokens, so that appending does not allocate.
   void reserve(int32_t num_tokens) { token_ids_.reserve(static_cast<size_t>(num_tokens)); }
 
@@ -64,6 +73,8 @@ class Sequence final {
   int32_t num_computed_tokens_ = 0;
   int32_t num_logits_tokens_ = 0;
   double cumulative_logprob_ = 0;
+  std::vector<ContentDigest> block_hashes_;
+  int32_t num_remembered_blocks_ = 0;
 };
 
 }  // namespace transept

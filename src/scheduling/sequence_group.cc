@@ -16,7 +16,8 @@ SequenceGroup::SequenceGroup(const Init& init)
       item_states_(items_.size(), ItemState::kUnwritten),
       layout_(init.inputs.layout),
       shares_items_(init.shares_items),
-      num_cross_tokens_(num_cross_positions(items_)) {
+      num_cross_tokens_(num_cross_positions(items_)),
+      prefix_root_(init.prefix_root) {
   for (const EncoderItem& item : items_) has_remote_items_ |= item.remote.has_value();
   CHECK(!init.inputs.prompt_token_ids.empty(), "a decoder prompt is never empty");
   seqs_.push_back(std::make_unique<Sequence>(init.first_seq_id, init.inputs.prompt_token_ids));

@@ -30,6 +30,9 @@ class SequenceGroup final {
     // Whether its tables are shared with groups of equal items. Each item has a digest then.
     bool shares_items = false;
     TimePoint arrival_time{};
+    // What the KV of its decoder prompt depends on besides the prompt's ids: prefix_root(). Unset: its blocks are
+    // neither remembered nor found.
+    std::optional<ContentDigest> prefix_root = std::nullopt;
     // An earlier part of the same request: a group that has finished and is not freed yet. This group takes its place
     // in the order of arrival.
     std::optional<GroupId> continues = std::nullopt;
@@ -78,6 +81,11 @@ class SequenceGroup final {
   int32_t max_running_seqs() const;
   int64_t max_tokens_per_seq() const;  // prompt + max_tokens
 
+  const std::optional<ContentDigest>& prefix_root() const { return prefix_root_; }
+  // Tokens of both prompts that it did not compute, as others had: positions of items that were encoded, and rows of
+  // the decoder's prompt. Of its first admission; later ones find its own.
+  int32_t num_cached_tokens() const { return num_cached_tokens_; }
+
   TimePoint first_scheduled_time() const { return first_scheduled_time_; }
   bool was_scheduled() const { return was_scheduled_; }
   int32_t num_preemptions() const { return num_preemptions_; }
@@ -101,6 +109,8 @@ class SequenceGroup final {
   bool shares_items_;
   int32_t num_cross_tokens_;
   std::optional<ContentDigest> cross_digest_;
+  std::optional<ContentDigest> prefix_root_;
+  int32_t num_cached_tokens_ = 0;
   bool awaits_items_ = false;
   bool has_remote_items_ = false;
   bool holds_rows_ = false;  // it was admitted with tables of num_remote_before()

@@ -50,14 +50,6 @@ bool is_one_of(std::string_view given, const std::vector<std::string>& keys) {
   return found;
 }
 
-// The key of "Authorization: Bearer KEY".
-std::string_view bearer_of(const HttpRequest& request) {
-  const std::string* header = request.header("Authorization");
-  if (header == nullptr) return {};
-  const std::string_view value = *header;
-  return ascii_lower(value.substr(0, 7)) == "bearer " ? trim(value.substr(7)) : std::string_view();
-}
-
 // Adds what every answer to a request has, be it an error or a stream.
 class HeaderedResponder final : public Responder {
  public:
@@ -84,6 +76,11 @@ class HeaderedResponder final : public Responder {
   const std::shared_ptr<Responder> inner_;
   const HttpHeaders headers_;
 };
+
+// Whatever waits, and whether the server drains.
+bool is_answered_at_once(const Route& route) {
+  return route.kind == RouteKind::kPeer || route.kind == RouteKind::kAdmin;
+}
 
 // A form has more than its file in it: another field of the largest size, and what is between them.
 size_t max_form_bytes(const ServerOptions& options) {
@@ -149,6 +146,24 @@ bool ApiService::is_allowed_origin(const HttpRequest& request) const {
                              [&](const std::string& allowed) { return allowed == "*" || allowed == *origin; });
 }
 
+std::optional<HttpResponse> ApiService::refuse_key(const HttpRequest& request) const {
+  const std::string_view key = bearer_of(request);
+  const bool is_admin = is_one_of(key, options_.admin_keys);
+  const Route* route = find_route(request.method, request.path);
+  if (route != nullptr && route->kind == RouteKind::kAdmin) {
+    if (is_admin) return std::nullopt;
+    if (options_.admin_keys.empty()) {
+      return http_error_response(403, "this path is for an admin key, which --admin-api-key gives", "no_admin_key");
+    }
+  } else if (!needs_key(request) || is_admin || is_one_of(key, options_.api_keys)) {
+    return std::nullopt;
+  }
+  HttpResponse response =
+      http_error_response(401, "an API key is needed: Authorization: Bearer KEY", "invalid_api_key");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
 bool ApiService::needs_key(const HttpRequest& request) const {
   if (options_.api_keys.empty()) return false;
   if (find_page_file(request.path) != nullptr && find_route(request.method, request.path) == nullptr) return false;
@@ -167,12 +182,7 @@ std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const
                                "origin_not_allowed");
   }
   if (request.method == "OPTIONS") return preflight(request);
-  if (needs_key(request) && !is_one_of(bearer_of(request), options_.api_keys)) {
-    HttpResponse response =
-        http_error_response(401, "an API key is needed: Authorization: Bearer KEY", "invalid_api_key");
-    response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return response;
-  }
+  if (std::optional<HttpResponse> refusal = refuse_key(request); refusal.has_value()) return refusal;
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   if (is_get && find_page_file(request.path) != nullptr) return std::nullopt;
   if (const Route* route = find_route(request.method, request.path); route != nullptr) {
@@ -227,7 +237,7 @@ std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, const 
   const ServerContext* context = context_.load();
   const ServerState state = state_.load();
   // What instances ask of each other is for requests that are admitted already.
-  if (context != nullptr && route.kind == RouteKind::kPeer) return std::nullopt;
+  if (context != nullptr && is_answered_at_once(route)) return std::nullopt;
   if (context == nullptr || state != ServerState::kReady) {
     const bool is_draining = state == ServerState::kDraining;
     metrics_.count_refused(is_draining ? "draining" : "loading");
@@ -249,7 +259,7 @@ HttpService::Decision ApiService::on_head(const HttpRequest& request) {
   const Route* route = find_route(request.method, request.path);
   if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
     decision.max_body_bytes = route->kind == RouteKind::kSpeech ? max_form_bytes(options_)
-                              : route->kind == RouteKind::kPeer ? kMaxPeerBodyBytes
+                              : is_answered_at_once(*route)     ? kMaxPeerBodyBytes
                                                                 : options_.json.max_bytes;
     decision.refusal = admit(request, *route, decision.max_body_bytes);
     if (!decision.refusal.has_value()) {
@@ -309,7 +319,7 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   auto& taken = *static_cast<Ticket*>(ticket.get());
   taken.arriving.reset();
   auto answering = std::make_shared<HeaderedResponder>(std::move(responder), std::move(taken.headers));
-  if (taken.route->kind == RouteKind::kPeer) {
+  if (is_answered_at_once(*taken.route)) {
     return context.workers.post([&context, route = taken.route, request = std::move(request), answering] {
       answering->respond(route->info(context, request));
     });

@@ -43,6 +43,7 @@ class ApiService final : public HttpService {
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;
   bool needs_key(const HttpRequest& request) const;
+  std::optional<HttpResponse> refuse_key(const HttpRequest& request) const;
   HttpResponse preflight(const HttpRequest& request) const;
   void add_headers(const HttpRequest& request, HttpResponse& response) const;
   HttpResponse answer_info(const HttpRequest& request) const;

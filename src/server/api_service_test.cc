@@ -316,7 +316,7 @@ TEST_P(SpelledRequests, OfAClientThatGoesLeaveNothingBehind) {
     EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
     EXPECT_TRUE(wait_until([&] {
       const EngineSnapshot engine = context.engine.snapshot();
-      return engine.running.empty() && engine.waiting.empty() && engine.blocks.free == engine.blocks.total;
+      return engine.running.empty() && engine.waiting.empty() && engine.blocks.available() == engine.blocks.total;
     }));
   }
   EXPECT_GT(context.engine.snapshot().counts.aborted, 0);

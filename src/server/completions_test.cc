@@ -266,13 +266,15 @@ TEST(UsageTest, CountsTokensOfBothPromptsAndOfEveryAnswerAndSecondsOfAudio) {
   output.outputs[1].token_ids = {7};
   Usage usage;
   usage.add(output);
-  EXPECT_EQ(usage.to_json().dump(), R"({"prompt_tokens": 4, "completion_tokens": 3, "total_tokens": 7, )"
-                                    R"("prompt_tokens_details": {"encoder_tokens": 3, "decoder_tokens": 1}})");
+  EXPECT_EQ(usage.to_json().dump(),
+            R"({"prompt_tokens": 4, "completion_tokens": 3, "total_tokens": 7, )"
+            R"("prompt_tokens_details": {"encoder_tokens": 3, "decoder_tokens": 1, "cached_tokens": 0}})");
   output.audio_seconds = 1.5;
   usage.add(output);
-  EXPECT_EQ(usage.to_json().dump(),
-            R"({"prompt_tokens": 8, "completion_tokens": 6, "total_tokens": 14, )"
-            R"("prompt_tokens_details": {"encoder_tokens": 6, "decoder_tokens": 2, "audio_seconds": 1.5}})");
+  EXPECT_EQ(
+      usage.to_json().dump(),
+      R"({"prompt_tokens": 8, "completion_tokens": 6, "total_tokens": 14, )"
+      R"("prompt_tokens_details": {"encoder_tokens": 6, "decoder_tokens": 2, "cached_tokens": 0, "audio_seconds": 1.5}})");
 }
 
 TEST_F(Completions, BeamsAndEchoAndStops) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "disagg/instance_calls.h"
+#include "server/cache_salt.h"
 #include "server/replies.h"
 
 namespace transept {
@@ -222,6 +223,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, Pars
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
     ASSIGN_OR_RETURN(bad_words, context.model.prompts->bad_words_ids(*words));
   }
+  ASSIGN_OR_RETURN(const std::string salt, cache_salt_of(context, call.http, parsed.cache_salt));
   const auto trace = std::make_shared<const TraceContext>(trace_of(call.http));
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (call.responder->is_gone()) return absl::CancelledError("the client has gone");
@@ -240,6 +242,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, Pars
     if (!prepared.ok()) return at_prompt(prepared.status(), i, prompts.size());
     if (options.stream) RETURN_IF_ERROR(check_stream(parsed, prepared->params));
     spec.inputs = std::move(prepared->inputs);
+    spec.inputs.cache_salt = salt;
     spec.params = std::move(prepared->params);
     spec.params.skip_cumulative_logprob = true;  // no answer has it
     auto& banned = spec.params.bad_words_ids;
@@ -296,6 +299,7 @@ void Usage::add(const RequestOutput& finished) {
   encoder_tokens += static_cast<int64_t>(finished.encoder_prompt_token_ids.size());
   decoder_tokens += static_cast<int64_t>(finished.prompt_token_ids.size());
   if (is_audio) audio_seconds += finished.audio_seconds;
+  cached_tokens += std::max(finished.metrics.num_cached_tokens, 0);
   add_drafts(finished);
   for (const CompletionOutput& output : finished.outputs) {
     completion_tokens += static_cast<int64_t>(output.token_ids.size());
@@ -311,6 +315,7 @@ Json Usage::to_json() const {
   Json::Object details;
   details.emplace_back("encoder_tokens", encoder_tokens);
   details.emplace_back("decoder_tokens", decoder_tokens);
+  details.emplace_back("cached_tokens", cached_tokens);
   if (image_tokens > 0) details.emplace_back("image_tokens", image_tokens);
   if (audio_seconds > 0) details.emplace_back("audio_seconds", audio_seconds);
   Json::Object usage;

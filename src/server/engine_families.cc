@@ -34,14 +34,21 @@ void add_requests(const EngineSnapshot& engine, int32_t num_waiting, MetricFamil
 }
 
 void add_blocks(const EngineSnapshot::Blocks& blocks, MetricFamilies& out) {
-  out.gauge("transept:kv_cache_usage_perc", "Part of the KV blocks that is in use; 1 is all of them.",
-            used_part(blocks.total, blocks.free));
+  out.gauge("transept:kv_cache_usage_perc",
+            "Part of the KV blocks that is in use; 1 is all of them. Blocks that are kept for later requests are not.",
+            used_part(blocks.total, blocks.available()));
   out.gauge("transept:kv_cache_blocks_total", "KV blocks that there are.", int64_t{blocks.total});
   out.gauge("transept:kv_cache_blocks_free", "KV blocks that are free.", int64_t{blocks.free});
   out.gauge("transept:kv_cache_blocks_self", "KV blocks of self-attention.", int64_t{blocks.self});
   out.gauge("transept:kv_cache_blocks_cross", "KV blocks of cross-attention.", int64_t{blocks.cross});
-  out.gauge("transept:kv_cache_blocks_pinned", "KV blocks of encoded inputs that are kept for later requests.",
+  out.gauge("transept:kv_cache_blocks_pinned", "KV blocks of encoded inputs that are kept for requests in flight.",
             int64_t{blocks.pinned});
+  out.gauge("transept:kv_cache_blocks_prefixes", "KV blocks of decoder prompts that are kept for later requests.",
+            int64_t{blocks.prefixes});
+  out.gauge("transept:encoder_cache_entries", "Encoder inputs, a table each, that are kept for later requests.",
+            int64_t{blocks.cached_tables});
+  out.gauge("transept:encoder_cache_bytes", "Memory of the KV cache that they have.",
+            static_cast<double>(blocks.block_bytes) * blocks.cached);
   out.gauge("transept:cpu_cache_usage_perc", "Part of the swap space's blocks that is in use; 1 is all of them.",
             used_part(blocks.host_total, blocks.host_free));
   out.gauge("transept:cpu_cache_blocks_total", "KV blocks that the swap space holds.", int64_t{blocks.host_total});
@@ -79,6 +86,15 @@ void add_work(const LLMEngine::Stats& stats, MetricFamilies& out) {
   out.count("transept:encoder_cache_hits_total", "Requests that found their encoder input computed.",
             stats.num_encoder_cache_hits);
   add_drafts(stats.drafts, out);
+  out.count("transept:encoder_cache_misses_total", "Requests whose encoder input was to be computed.",
+            stats.num_encoder_cache_misses);
+  out.count("transept:encoder_cache_evictions_total", "Encoder inputs that were given up as others needed the room.",
+            stats.num_encoder_cache_evictions);
+  out.count("transept:encoder_cache_expirations_total", "Encoder inputs whose --encoder-cache-ttl was over.",
+            stats.num_encoder_cache_expirations);
+  out.count("transept:prefix_cache_queries_total", "Decoder tokens of requests that looked for a prefix.",
+            stats.num_prefix_cache_queries);
+  out.count("transept:prefix_cache_hits_total", "Of these, tokens whose KV was found.", stats.num_prefix_cache_hits);
   out.count("transept:engine_steps_total", "Steps of the engine.", stats.num_steps);
   out.count("transept:engine_step_seconds_total", "Time spent in steps.", stats.step_seconds);
 }
@@ -112,7 +128,7 @@ void append_replica_families(std::span<const EngineSnapshot> replicas, const std
     const MetricLabels labels = {{"model_name", model_name}, {"replica", str_cat(i)}};
     running.metric.push_back(gauge_of(static_cast<double>(replica.running.size()), labels));
     waiting.metric.push_back(gauge_of(static_cast<double>(replica.num_queued), labels));
-    usage.metric.push_back(gauge_of(used_part(replica.blocks.total, replica.blocks.free), labels));
+    usage.metric.push_back(gauge_of(used_part(replica.blocks.total, replica.blocks.available()), labels));
     tokens.metric.push_back(counter_of(static_cast<double>(replica.stats.num_generated_tokens), labels));
   }
   for (MetricFamily* family : {&running, &waiting, &usage, &tokens}) families.push_back(std::move(*family));

@@ -444,7 +444,7 @@ TEST_F(FleetTest, RoomForRowsThatDoNotComeIsBackAfterTheLease) {
   config.ec_lease_seconds = 1;
   add_decoder(bundled_model(), config);
   const LoadedModel& model = decoder_->server().context()->model;
-  const auto num_free = [&] { return decoder_->snapshot().blocks.free; };
+  const auto num_free = [&] { return decoder_->snapshot().blocks.available(); };
   const int32_t num_before = num_free();
 
   const InstanceId self{"e9", 99};

@@ -76,6 +76,8 @@ Json engine_json(const EngineSnapshot& engine) {
   blocks.set("self", engine.blocks.self);
   blocks.set("cross", engine.blocks.cross);
   blocks.set("pinned", engine.blocks.pinned);
+  blocks.set("cached", engine.blocks.cached);
+  blocks.set("prefixes", engine.blocks.prefixes);
   Json json = Json::object();
   json.set("running", names(engine.running));
   json.set("waiting", names(engine.waiting));
@@ -138,6 +140,14 @@ HttpResponse get_metrics(const ServerContext& context) {
   response.body = context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas,
                                        instance.has_value() ? &*instance : nullptr);
   return response;
+}
+
+HttpResponse delete_cache(const ServerContext& context, const HttpRequest&) {
+  Json body = Json::object();
+  body.set("object", "cache");
+  body.set("deleted", true);
+  body.set("num_freed_blocks", context.engine.clear_cache());
+  return json_response(body);
 }
 
 HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& request) {

@@ -1,5 +1,5 @@
-// Routes about the server itself. They run on I/O threads: nothing here waits for a step of the engine. Thread-safe
-// functions.
+// Routes about the server itself. They run on I/O threads, and do not wait for a step of the engine, unless they say
+// so. Thread-safe functions.
 #pragma once
 
 #include "server/server_context.h"
@@ -15,5 +15,7 @@ HttpResponse get_health_ready(
 HttpResponse get_version(const ServerContext& context);
 HttpResponse get_metrics(const ServerContext& context);
 HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& request);  // 403 unless from loopback
+// Gives up what the engine keeps for later requests. Waits for its current step: for a thread of RouteKind::kAdmin.
+HttpResponse delete_cache(const ServerContext& context, const HttpRequest& request);
 
 }  // namespace transept

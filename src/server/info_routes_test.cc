@@ -212,7 +212,7 @@ TEST(InfoRoutes, DebugStateHasApiMdsShapeAndCountsTheQueue) {
   EXPECT_EQ(keys_of(body), (std::set<std::string>{"blocks", "queue", "running", "swapped", "waiting"}));
   for (const char* list : {"running", "waiting", "swapped"}) EXPECT_TRUE(body.find(list)->is_array());
   const Json& blocks = *body.find("blocks");
-  EXPECT_EQ(keys_of(blocks), (std::set<std::string>{"cross", "free", "pinned", "self", "total"}));
+  EXPECT_EQ(keys_of(blocks), (std::set<std::string>{"cached", "cross", "free", "pinned", "prefixes", "self", "total"}));
   EXPECT_EQ(blocks.find("total")->as_int(), blocks.find("free")->as_int()) << "nothing runs";
   EXPECT_EQ(body.find("queue")->dump(), R"({"requests": 3, "limit": 512})");
 }

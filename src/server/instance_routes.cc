@@ -130,7 +130,7 @@ Status start_encode(const ServerContext& context, const ApiCallPtr& call) {
   if (spec.deadline.has_value())
     consumer.time_left = std::min(consumer.time_left, *spec.deadline - context.clock.now());
   spec.consumer = std::move(consumer);
-  make_digests(body.items);
+  make_digests(body.items, {});
   spec.inputs.items = std::move(body.items);
   auto route = std::make_shared<Encode>(context, call, spec.id);
   std::vector<RequestSpec> specs;

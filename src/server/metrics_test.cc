@@ -121,24 +121,53 @@ TEST(ServerMetrics, TheEnginesStateIsThatOfTheSnapshot) {
   EngineSnapshot engine;
   engine.running = {"a", "b"};
   engine.swapped = {"c"};
-  engine.blocks = {.total = 8, .free = 2, .self = 3, .cross = 2, .pinned = 1, .host_total = 4, .host_free = 3};
+  engine.blocks = {.total = 12,
+                   .free = 2,
+                   .self = 3,
+                   .cross = 3,
+                   .pinned = 1,
+                   .cached = 2,
+                   .prefixes = 1,
+                   .cached_tables = 5,
+                   .host_total = 4,
+                   .host_free = 3,
+                   .block_bytes = 100};
   engine.stats.num_prompt_tokens = 11;
   engine.stats.num_generated_tokens = 9'007'199'254'740'991;  // every digit of it
   engine.stats.num_encoder_tokens = 13;
   engine.stats.num_encoder_cache_hits = 14;
   engine.stats.num_preemptions = 15;
+  engine.stats.num_encoder_cache_misses = 17;
+  engine.stats.num_encoder_cache_evictions = 18;
+  engine.stats.num_encoder_cache_expirations = 19;
+  engine.stats.num_prefix_cache_queries = 20;
+  engine.stats.num_prefix_cache_hits = 21;
   engine.counts.refused = 16;
   const ServerMetrics metrics("m");
   const PrometheusText text = read(metrics, engine, 7);
-  const std::vector<std::pair<const char*, double>> wanted = {
-      {"num_requests_running", 2},   {"num_requests_waiting", 7},
-      {"num_requests_swapped", 1},   {"kv_cache_usage_perc", 0.75},
-      {"kv_cache_blocks_total", 8},  {"kv_cache_blocks_free", 2},
-      {"kv_cache_blocks_self", 3},   {"kv_cache_blocks_cross", 2},
-      {"kv_cache_blocks_pinned", 1}, {"cpu_cache_usage_perc", 0.25},
-      {"prompt_tokens_total", 11},   {"generation_tokens_total", 9'007'199'254'740'991.0},
-      {"encoder_tokens_total", 13},  {"encoder_cache_hits_total", 14},
-      {"num_preemptions_total", 15}};
+  const std::vector<std::pair<const char*, double>> wanted = {{"num_requests_running", 2},
+                                                              {"num_requests_waiting", 7},
+                                                              {"num_requests_swapped", 1},
+                                                              {"kv_cache_usage_perc", 0.5},
+                                                              {"kv_cache_blocks_total", 12},
+                                                              {"kv_cache_blocks_free", 2},
+                                                              {"kv_cache_blocks_self", 3},
+                                                              {"kv_cache_blocks_cross", 3},
+                                                              {"kv_cache_blocks_pinned", 1},
+                                                              {"cpu_cache_usage_perc", 0.25},
+                                                              {"prompt_tokens_total", 11},
+                                                              {"generation_tokens_total", 9'007'199'254'740'991.0},
+                                                              {"encoder_tokens_total", 13},
+                                                              {"encoder_cache_hits_total", 14},
+                                                              {"num_preemptions_total", 15},
+                                                              {"kv_cache_blocks_prefixes", 1},
+                                                              {"encoder_cache_entries", 5},
+                                                              {"encoder_cache_bytes", 200},
+                                                              {"encoder_cache_misses_total", 17},
+                                                              {"encoder_cache_evictions_total", 18},
+                                                              {"encoder_cache_expirations_total", 19},
+                                                              {"prefix_cache_queries_total", 20},
+                                                              {"prefix_cache_hits_total", 21}};
   for (const auto& [name, value] : wanted) EXPECT_EQ(text.value(str_cat("transept:", name), kModel), value) << name;
   EXPECT_EQ(text.value("transept:engine_requests_total", with({{"outcome", "refused"}})), 16);
 }

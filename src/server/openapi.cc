@@ -168,6 +168,23 @@ struct Served {
   }
 };
 
+Json delete_cache_operation(bool has_keys) {
+  const Json reply = json_object({{"object", json_object({{"type", "string"}})},
+                                  {"deleted", json_object({{"type", "boolean"}})},
+                                  {"num_freed_blocks", json_object({{"type", "integer"}})}});
+  const Json schema = json_object({{"type", "object"}, {"properties", reply}});
+  Json responses =
+      json_object({{"200", json_object({{"description", "What was kept is free; what requests use goes with them."},
+                                        {"content", content(kJson, schema)}})}});
+  set_errors(responses, {401, 403, 503}, true);
+  Json operation =
+      json_object({{"operationId", "deleteCache"},
+                   {"summary", "Gives up all that is kept for later requests. For an admin key (--admin-api-key)."}});
+  if (has_keys) operation.set("security", Json::Array{bearer()});
+  operation.set("responses", std::move(responses));
+  return operation;
+}
+
 Json paths(bool has_keys, const Served& served) {
   Json all = Json::object();
   for (const PostRoute& route : kPosts) {
@@ -175,6 +192,9 @@ Json paths(bool has_keys, const Served& served) {
   }
   for (const AudioRoute& route : kAudioPosts) {
     if (served.has(route)) all.set(route.path, json_object({{"post", audio_operation(route, has_keys)}}));
+  }
+  if (served.role != InstanceRole::kEncode) {
+    all.set("/v1/cache", json_object({{"delete", delete_cache_operation(has_keys)}}));
   }
   for (const GetRoute& route : kGets) all.set(route.path, json_object({{"get", get_operation(route, has_keys)}}));
   return all;

@@ -34,7 +34,8 @@ Json text() { return type("string"); }
 Json ids() { return list_of(integer()); }
 
 Json usage() {
-  Json details = object("Of which side they are.", {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}},
+  Json details = object("Of which side they are.",
+                        {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}, {"cached_tokens", integer()}},
                         {{"audio_seconds", number()}, {"image_tokens", integer()}});
   Json guesses = object("Guesses that were run, if there were any: those that the answer has, and the others.",
                         {{"accepted_prediction_tokens", integer()}, {"rejected_prediction_tokens", integer()}}, {});
@@ -183,7 +184,9 @@ Json debug_state() {
                                                   {"free", integer()},
                                                   {"self", integer()},
                                                   {"cross", integer()},
-                                                  {"pinned", integer()}})},
+                                                  {"pinned", integer()},
+                                                  {"cached", integer()},
+                                                  {"prefixes", integer()}})},
                  {"queue", object("Who waits.", {{"requests", integer()}, {"limit", integer()}})}});
 }
 

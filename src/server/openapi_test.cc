@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ascii.h"
 #include "request/field_table.h"
 #include "server/openapi_fields.h"
 #include "server/routes.h"
@@ -206,7 +207,7 @@ TEST_F(OpenApiTest, EveryRouteOfTheServerIsAPathByItsMethod) {
   std::set<std::string> known;
   for (const Route& route : routes()) {
     if (!is_served(route, std::nullopt)) continue;
-    const Json& operation = member(member(paths, route.pattern), route.method == "GET" ? "get" : "post");
+    const Json& operation = member(member(paths, route.pattern), ascii_lower(route.method));
     EXPECT_NE(member(operation, "responses").find("200"), nullptr) << route.pattern;
     known.insert(std::string(route.pattern));
   }

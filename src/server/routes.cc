@@ -55,6 +55,7 @@ constexpr Route kRoutes[] = {
      .kind = RouteKind::kPeer,
      .info = answer_input,
      .is_public = true},
+    {.method = "DELETE", .pattern = "/v1/cache", .kind = RouteKind::kAdmin, .info = delete_cache},
     {.method = "GET", .pattern = "/v1/models", .info = models},
     {.method = "GET", .pattern = "/v1/models/{model}", .info = model},
     {.method = "GET", .pattern = "/version", .info = version},
@@ -79,6 +80,7 @@ std::span<const Route> routes() { return kRoutes; }
 bool is_served(const Route& route, std::optional<InstanceRole> role) {
   if (route.kind == RouteKind::kPeer) return role == InstanceRole::kDecode;
   if (route.only_encodes) return role == InstanceRole::kEncode;
+  if (route.kind == RouteKind::kAdmin) return role != InstanceRole::kEncode;
   const bool decodes = route.kind == RouteKind::kWork || route.kind == RouteKind::kSpeech;
   return !decodes || role != InstanceRole::kEncode;
 }

@@ -16,13 +16,14 @@ enum class RouteKind : uint8_t {
   kTokens,  // the same, without the engine
   kSpeech,  // on a thread of ServerContext::transcribers, with a place in the queue
   kPeer,    // of other instances: on a thread of ServerContext::workers, whatever waits and whether it drains
+  kAdmin,   // for an admin key: the same
 };
 
 struct Route {
   std::string_view method;
   std::string_view pattern;  // "/v1/models/{model}": the last part matches any non-empty text
   RouteKind kind = RouteKind::kInfo;
-  HttpResponse (*info)(const ServerContext&, const HttpRequest&) = nullptr;  // kInfo and kPeer
+  HttpResponse (*info)(const ServerContext&, const HttpRequest&) = nullptr;  // kInfo, kPeer and kAdmin
   void (*work)(const ServerContext&, const ApiCallPtr&) = nullptr;
   bool is_public = false;        // needs no key
   bool only_encodes = false;     // of encode instances

@@ -16,6 +16,7 @@
 #include "net/http_server.h"
 #include "request/request.h"
 #include "server/admission.h"
+#include "server/cache_scope.h"
 #include "server/incoming_requests.h"
 #include "server/metrics.h"
 #include "server/work_pool.h"
@@ -29,9 +30,11 @@ struct ServerOptions {
   HttpServer::Options http;
   std::vector<std::string> served_model_names;  // at least one; the first is the default of answers
   std::vector<std::string> api_keys;            // empty: requests need no key
-  std::vector<std::string> allowed_hosts;       // besides the names of loopback; "*": any
-  bool listens_on_loopback = true;        // set by Server::start; Hosts are checked if true, or with allowed_hosts
-  std::vector<std::string> cors_origins;  // "*": pages of any site; empty: no other site's pages
+  std::vector<std::string> admin_keys;          // of RouteKind::kAdmin; good for other routes, too
+  CacheScope cache_scope = CacheScope::kGlobal;
+  std::vector<std::string> allowed_hosts;  // besides the names of loopback; "*": any
+  bool listens_on_loopback = true;         // set by Server::start; Hosts are checked if true, or with allowed_hosts
+  std::vector<std::string> cors_origins;   // "*": pages of any site; empty: no other site's pages
   Admission::Options queue;
   int32_t max_arriving = 128;               // requests whose bodies arrive slowly; each further one evicts the slowest
   int32_t max_arriving_per_peer = 64;       // of one address
@@ -71,6 +74,7 @@ struct ServerContext {
   int64_t start_time_unix = 0;  // when Server::serve took the model: "created" of /v1/models
   std::atomic<ServerState>& state;
   Instance* instance = nullptr;  // null: a server of its own
+  CacheSalts salts = {};         // of options.cache_scope
 };
 
 // One admitted request. The threads that work on it share ownership; its destructor releases what it still holds.

@@ -9,6 +9,7 @@
 
 #include "disagg/instance_calls.h"
 #include "request/result_json.h"
+#include "server/cache_salt.h"
 #include "server/replies.h"
 #include "server/transcription_ask.h"
 #include "server/transcription_form.h"
@@ -78,7 +79,8 @@ Status Transcription::answer() {
   }
   RETURN_IF_ERROR(form.status());
   RETURN_IF_ERROR(model_name(context_, form->request.body.model).status());
-  ASSIGN_OR_RETURN(const TranscriptionAsk ask, transcription_ask(context_, form->request, translate_));
+  ASSIGN_OR_RETURN(TranscriptionAsk ask, transcription_ask(context_, form->request, translate_));
+  ASSIGN_OR_RETURN(ask.options.cache_salt, cache_salt_of(context_, call_->http, form->request.cache_salt));
   ASSIGN_OR_RETURN(const double seconds, look_at(form->audio));
   RETURN_IF_ERROR(take_charge(seconds));
   if (ask.stream) stream_.emplace(context_, call_, ask);

@@ -58,6 +58,8 @@ struct TranscribeOptions {
   // Does not encode windows in which the voice detector finds no speech; they have no text (silent_windows.h).
   // openai-whisper encodes all windows. If no clip has speech and no language is given, the language stays "".
   bool skip_silence = false;
+  // Windows share nothing with those of transcriptions of another salt (EncoderDecoderInputs::cache_salt).
+  std::string cache_salt;
   // In sequential mode: lays what is spoken end to end and decodes that alone (spoken_audio.h), as in faster-whisper.
   // Batched mode decodes nothing else anyway.
   bool vad_filter = false;

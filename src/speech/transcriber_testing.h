@@ -65,6 +65,7 @@ class House final {
     if (config.model.empty()) config.model = model_folder("whisper-transcribes");
     if (!config.kv_cache_memory.has_value()) config.kv_cache_memory = uint64_t{64} << 20;
     config.threads = 1;
+    config.caches_inputs = config.caches_prefixes = false;  // what is encoded is counted
     auto loaded = load_engine(config, clock_);
     CHECK(loaded.ok(), error_message(loaded.status()));
     model_ = std::make_unique<LoadedModel>(std::move(loaded).value());

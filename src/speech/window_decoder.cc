@@ -207,7 +207,8 @@ std::vector<int32_t> WindowDecoder::start_sequence(bool timestamps) const {
 StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
   EncoderDecoderInputs inputs;
   inputs.set_encoder_features(features);
-  make_digests(inputs.items);
+  inputs.cache_salt = options_.cache_salt;
+  inputs.make_digests();
   for (const EncodedInput& known : language_inputs_) {
     if (known.items().front().digest == inputs.items.front().digest) return known;
   }
@@ -223,6 +224,7 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   spec.id = model_.engine->make_id("speech-");
   spec.encoded = window;
   spec.inputs.prompt_token_ids = std::move(prompt);
+  spec.inputs.cache_salt = options_.cache_salt;
   spec.params = params;
   spec.deadline = limits_.deadline;
   spec.trace = limits_.trace;

@@ -46,6 +46,11 @@ struct EngineConfig {
   bool share_identical_inputs = true;
   std::string speculative_config;  // JSON (speculation_options.h); "": requests' own drafts alone
   std::optional<int32_t> num_speculative_tokens;
+  bool caches_inputs = true;  // encoder inputs stay for later requests, where inputs are shared
+  // Bytes of the pool that these and prefixes may have; unset: a sixteenth of the machine's memory.
+  std::optional<uint64_t> encoder_cache_memory;
+  std::optional<double> encoder_cache_ttl;  // seconds that they, and prefixes, stay at most
+  bool caches_prefixes = true;              // the same of full blocks of decoder prompts
   uint64_t seed = 0;
   bool sizes_only = false;  // the plan of memory alone: no weight is read, and no step may run
   bool debug_poison = false;

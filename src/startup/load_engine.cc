@@ -1,11 +1,13 @@
 #include "startup/load_engine.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/cpus.h"
 #include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
+#include "base/system_memory.h"
 #include "encoder_cache/ec_frame.h"
 #include "multimodal/input_families.h"
 #include "rank/local_executor.h"
@@ -109,12 +111,30 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   return options;
 }
 
+// What stays is in blocks whose memory is taken when they are first used. Without a limit a server whose inputs are all
+// different would come to hold the whole pool, which is sized for the largest load. Of each replica its part, as of the
+// pool.
+int32_t max_cached_blocks(const EngineConfig& config, const ExecutorInfo& info) {
+  constexpr uint64_t kPartOfMemory = 16;
+  const uint64_t bytes = config.encoder_cache_memory.value_or(total_memory_bytes() / kPartOfMemory);
+  const uint64_t of_replica = bytes / static_cast<uint64_t>(config.replicas);
+  const uint64_t num_blocks = info.block_bytes > 0 ? of_replica / info.block_bytes : 0;
+  return static_cast<int32_t>(std::min<uint64_t>(num_blocks, static_cast<uint64_t>(info.num_device_blocks)));
+}
+
 StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const ExecutorInfo& info,
                                             const EncodeSliceOptions& encode_slice) {
   LLMEngine::Options options = LLMEngine::Options::of(info);
   ASSIGN_OR_RETURN(options.scheduler.preemption_mode, parse_preemption_mode(config.preemption_mode));
   options.blocks.watermark = config.watermark;
   options.blocks.share_identical_inputs = config.share_identical_inputs;
+  options.blocks.cache_inputs = config.share_identical_inputs && config.caches_inputs;
+  options.blocks.cache_prefixes = config.share_identical_inputs && config.caches_prefixes;
+  options.blocks.max_cached_blocks = max_cached_blocks(config, info);
+  if (config.encoder_cache_ttl.has_value()) {
+    options.blocks.cache_ttl =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*config.encoder_cache_ttl));
+  }
   options.blocks.track_freed_blocks = config.debug_poison;
   if (config.debug_poison) options.blocks.shuffle_seed = config.seed;
   options.encode_slice = encode_slice;

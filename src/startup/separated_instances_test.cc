@@ -120,7 +120,7 @@ TEST_P(SeparatedInstances, AnswerAsOneProcess) {
     std::vector<RequestStream> answers, encodes;
     for (int32_t i = 0; i < kCount; ++i) {
       EncoderDecoderInputs inputs = inputs_of(spec, i % 4);
-      make_digests(inputs.items);
+      make_digests(inputs.items, {});
       RequestSpec asked{.id = std::to_string(i), .inputs = inputs, .params = params(i)};
       asked.inputs.set_remote_input({*inputs.items[0].digest, inputs.items[0].num_positions(), 0});
       RequestSpec encoded{.id = std::to_string(i)};

@@ -133,6 +133,40 @@ TEST_F(SharingTest, TheOwnerMayLeaveWhileOthersRead) {
   expect_nothing_left(*model.engine);
 }
 
+// ---- What stays
+
+// The same bits with caches on, off and salted, over pools that give all of it up again and again.
+TEST_F(SharingTest, AnswersAreTheSameWhateverStays) {
+  std::vector<Request> list = requests();
+  for (Request& request : list) {
+    for (int32_t i = 0; i < 9; ++i) request.inputs.prompt_token_ids.push_back(5 + i);
+  }
+  LoadedModel alone = load(config(false));
+  const Answers expected = run(*alone.engine, list);
+  for (const char* backend : {"cpu", "reference"}) {
+    for (const int32_t num_blocks : {40, 60, 1000}) {
+      for (const char* salt : {"", "a"}) {
+        EngineConfig kept = tiny(num_blocks);
+        kept.attention_backend = backend;
+        kept.caches_inputs = kept.caches_prefixes = true;
+        LoadedModel model = load(kept);
+        for (size_t i = 0; i < list.size(); i += 2) list[i].inputs.cache_salt = salt;
+        for (const size_t gap : {3, 0, 50}) {
+          EXPECT_EQ(run(*model.engine, list, gap), expected)
+              << backend << ", " << num_blocks << " blocks, salt " << salt;
+        }
+        const EngineStats stats = model.engine->stats();
+        EXPECT_GT(stats.num_prefix_cache_hits, 0);
+        EXPECT_GT(num_blocks == 1000 ? stats.num_encoder_cache_hits : stats.num_encoder_cache_evictions, 20);
+        EXPECT_EQ(model.engine->scheduler().blocks().num_available_device_blocks(),
+                  model.engine->scheduler().blocks().num_device_blocks());
+        model.engine->clear_cache();
+        expect_nothing_left(*model.engine);
+      }
+    }
+  }
+}
+
 // ---- Handles
 
 TEST_F(SharingTest, AHandleServesOneEncodeAfterTheFirstRequestHasEnded) {

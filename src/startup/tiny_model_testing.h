@@ -42,6 +42,8 @@ class TinyModelTest : public ::testing::Test {
     config.watermark = 0;
     config.debug_poison = true;
     config.share_identical_inputs = share;
+    // What is computed is counted: nothing stays for later requests, unless a test asks for it.
+    config.caches_inputs = config.caches_prefixes = false;
     return config;
   }
 
