@@ -636,11 +636,6 @@ TEST(BlockSpaceManager, RandomHistoriesKeepEveryContent) {
   EXPECT_GT(num_cached, 50);
   EXPECT_GT(num_poisoned, 3000);
 }
-EXPECT_GT(num_shared_idle, 200);
-EXPECT_GT(num_injected, 100);
-EXPECT_GT(num_remembered, 500);
-EXPECT_GT(num_cached, 50);
-}
 
 }  // namespace
 }  // namespace transept
