@@ -67,7 +67,7 @@ TEST(EncoderItemDigest, IsOfIdsAndMediaWhereAnItemHasBoth) {
 TEST(EncoderItemDigest, OfTheCrossTableIsOfTheItemsInIt) {
   std::vector<EncoderItem> items = {EncoderItem({1, 2}), EncoderItem({3}), EncoderItem({4})};
   items[1].consumers = Consumers::kSplice;
-  make_digests(items);
+  make_digests(items, {});
   EXPECT_EQ(num_cross_positions(items), 3);
   EXPECT_EQ(num_positions(items), 4);
   const ContentDigest two = cross_digest(items);
