@@ -64,7 +64,7 @@ TEST(CacheSalts, KeysAndSaltsAreKeptApartAndCannotBeForged) {
 }
 
 TEST(Cache, ARepeatedRequestIsCountedAndComputedOnce) {
-  ServedModel served;
+  ServedModel served(default_server_options(), testing::bundled_model(), true);
   served.load();
   const HttpClient::Reply first = served.post("/v1/completions", kHello);
   EXPECT_EQ(num_cached(first), 0);
@@ -87,7 +87,7 @@ TEST(Cache, EachKeyFindsItsOwnAlone) {
   ServerOptions options = default_server_options();
   options.api_keys = {"first-key", "second-key"};
   options.cache_scope = CacheScope::kKey;
-  ServedModel served(options);
+  ServedModel served(options, testing::bundled_model(), true);
   served.load();
   EXPECT_EQ(num_cached(served.post("/v1/completions", kHello, with_key("first-key"))), 0);
   EXPECT_EQ(num_cached(served.post("/v1/completions", kHello, with_key("second-key"))), 0);
@@ -97,7 +97,7 @@ TEST(Cache, EachKeyFindsItsOwnAlone) {
 }
 
 TEST(Cache, ARequestsOwnSaltKeepsItApart) {
-  ServedModel served;
+  ServedModel served(default_server_options(), testing::bundled_model(), true);
   served.load();
   const auto ask = [&](const std::string& salt) {
     Json body = Json::object();
@@ -123,7 +123,7 @@ TEST(Cache, AnAdminKeyDeletesItAndNoOther) {
   ServerOptions options = default_server_options();
   options.api_keys = {"key"};
   options.admin_keys = {"admin"};
-  ServedModel served(options);
+  ServedModel served(options, testing::bundled_model(), true);
   served.load();
   EXPECT_EQ(num_cached(served.post("/v1/completions", kHello, with_key("admin"))), 0) << "good for other routes, too";
   for (const char* key : {"key", "", "admin2"}) EXPECT_EQ(erase(served, with_key(key)).status, 401) << key;

@@ -19,6 +19,7 @@ class Member final {
   Member(const TestFolder& folder, InstanceRole role, std::string name, const std::string& model,
          std::shared_ptr<const EcSecret> secret = nullptr, EngineConfig config = {},
          const AccessLog::Options& log = {.is_on = false}) {
+    config.caches_inputs = config.caches_prefixes = false;  // usage does not depend on what was asked before
     ServerOptions options = default_server_options();
     options.http.port = 0;
     options.role = role;

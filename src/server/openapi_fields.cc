@@ -70,7 +70,11 @@ Json kind_schema(const FieldSpec& field) {
     case FieldKind::kInt: return ranged("integer", field);
     case FieldKind::kNumber: return ranged("number", field);
     case FieldKind::kBool: return type("boolean");
-    case FieldKind::kString: return filled_string();
+    case FieldKind::kString: {
+      Json string = filled_string();
+      if (field.max_items > 0) string.set("maxLength", static_cast<int64_t>(field.max_items));
+      return string;
+    }
     case FieldKind::kText: return type("string");
     case FieldKind::kTexts: return any_of({type("string"), list_of(type("string"), 1, field.max_items)});
     case FieldKind::kWord: return word(field);

@@ -134,7 +134,9 @@ TEST_F(OpenApiTest, BoundsAreThoseOfTheRowsWithTheLimitsOfTheFlags) {
         EXPECT_EQ(member(property, "maximum").as_double(), field.max) << field.name;
         EXPECT_EQ(member(property, "maximum").is_int(), field.kind == FieldKind::kInt) << field.name;
       } else if (field.max_items > 0) {
-        const std::string bound = field.kind == FieldKind::kLogitBias ? "maxProperties" : "maxItems";
+        const std::string bound = field.kind == FieldKind::kLogitBias ? "maxProperties"
+                                  : field.kind == FieldKind::kString  ? "maxLength"
+                                                                      : "maxItems";
         const std::string wanted = str_cat('"', bound, "\": ", field.max_items);
         EXPECT_NE(property.dump().find(wanted), std::string::npos) << field.name << ": " << property.dump();
       }

@@ -17,7 +17,10 @@ namespace transept::testing {
 
 class ServedModel final {
  public:
-  explicit ServedModel(ServerOptions options = default_server_options(), const std::string& folder = bundled_model()) {
+  // Without `caches` usage does not depend on what was asked before.
+  explicit ServedModel(ServerOptions options = default_server_options(), const std::string& folder = bundled_model(),
+                       bool caches = false)
+      : caches_(caches) {
     options.http.port = 0;
     auto server = Server::start(std::move(options), {.is_on = false}, clock_);
     CHECK(server.ok(), error_message(server.status()));
@@ -30,6 +33,7 @@ class ServedModel final {
     EngineConfig config;
     config.model = folder_;
     config.threads = 1;
+    config.caches_inputs = config.caches_prefixes = caches_;
     config.kv_cache_memory = uint64_t{32} << 20;
     auto model = load_engine(config, clock_);
     CHECK(model.ok(), error_message(model.status()));
@@ -62,6 +66,7 @@ class ServedModel final {
 
   SteadyClock clock_;
   std::string folder_;
+  bool caches_;
   std::unique_ptr<Server> server_;
 };
 

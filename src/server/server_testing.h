@@ -39,6 +39,7 @@ class ServerHouse final {
       : options_(std::move(options)), log_({.is_on = false}), metrics_(options_.served_model_names.front()) {
     config.model = std::move(model);
     config.threads = 1;
+    config.caches_inputs = config.caches_prefixes = false;  // usage does not depend on what was asked before
     if (!config.kv_cache_memory.has_value()) config.kv_cache_memory = uint64_t{32} << 20;
     auto loaded = load_engine(config, clock_);
     CHECK(loaded.ok(), error_message(loaded.status()));
