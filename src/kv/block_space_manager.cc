@@ -240,6 +240,10 @@ void BlockSpaceManager::truncate(SeqId seq_id, int32_t num_tokens) {
       release(pool, blocks.back());
       blocks.pop_back();
     }
+    // What a remembered block loses is found no more, unless others still have it.
+    const bool is_cut = num_tokens % tokens_per_block(sequence_specs()[spec]) != 0;
+    if (is_cut && pool == MemoryPool::kDevice && device_.num_references(blocks.back()) == 1)
+      forget_block(blocks.back());
   }
 }
 
@@ -410,7 +414,8 @@ void BlockSpaceManager::take_freed_blocks(BlockMoves& moves) {
   truncated_.clear();
 }
 
-// Of the blocks that are the sequence's alone: in others these slots may be tokens of whoever shares them.
+// Of the blocks that are the sequence's alone: in others these slots may be tokens of others that share them, or shared
+// them until now and are remembered.
 void BlockSpaceManager::take_truncated(const Truncated& lost, std::vector<SlotRange>& slots) const {
   const auto entry = sequences_.find(lost.seq_id);
   if (entry == sequences_.end() || is_swapped(entry->second.group_id)) return;
@@ -421,7 +426,9 @@ void BlockSpaceManager::take_truncated(const Truncated& lost, std::vector<SlotRa
     for (int32_t begin = lost.begin; begin < num_slots;) {
       const int32_t first = begin % size, count = std::min(size - first, num_slots - begin);
       const BlockId block = blocks[static_cast<size_t>(begin / size)];
-      if (device_.num_references(block) == 1) slots.push_back({spec, block, first, first + count});
+      if (device_.num_references(block) == 1 && !known_blocks_.contains(block)) {
+        slots.push_back({spec, block, first, first + count});
+      }
       begin += count;
     }
   }
