@@ -19,6 +19,11 @@ from serving import wait_until
 LAUNCHER = "launcher"
 
 
+def num_unused(blocks):
+    """KV blocks of no request and of no reservation: free, or with what is kept as long as there is room."""
+    return sum(blocks[kind] for kind in ("free", "pinned", "cached", "prefixes"))
+
+
 def free_port():
     """One that P listens on again after its restart."""
     with socket.socket() as one:
@@ -152,7 +157,7 @@ class Fleet(serving.Server):
                 continue
             blocks = state["blocks"]
             if (state["running"] or state["waiting"] or state["swapped"] or state["queue"]["requests"] or
-                    blocks["free"] + blocks["pinned"] != blocks["total"]):
+                    num_unused(blocks) != blocks["total"]):
                 found[name] = state
         return found
 

@@ -28,7 +28,7 @@ class Request:
         if self.is_stream:
             return sorted(wire.texts(body).items())
         parsed = json.loads(body)
-        return [parsed["choices"], parsed["usage"]] if "choices" in parsed else parsed
+        return [parsed["choices"], parsed["usage"]["completion_tokens"]] if "choices" in parsed else parsed
 
 
 class Texts:

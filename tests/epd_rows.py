@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from epd_fleet import LAUNCHER, Fleet, is_alive
+from epd_fleet import LAUNCHER, Fleet, is_alive, num_unused
 from epd_load import BROKEN, LATE, OK, REFUSED, Load, Sounds, Texts, ask, asked_one_process, counts
 
 import generator
@@ -410,7 +410,7 @@ def clients_disconnect_while_the_only_encoder_is_stopped(setup):
 
         def is_free():
             state = fleet.state_of("p0")
-            return not state["waiting"] and state["queue"]["requests"] == 0 and state["blocks"]["free"] + state["blocks"]["pinned"] == state["blocks"]["total"]
+            return not state["waiting"] and state["queue"]["requests"] == 0 and num_unused(state["blocks"]) == state["blocks"]["total"]
 
         took = wait_until(is_free, 5, 0.01)
         fleet.send("e0", signal.SIGCONT)

@@ -206,9 +206,16 @@ class Server:
             self.log.unlink()
 
 
+def counts(usage):
+    """A reply's usage without what depends on earlier requests."""
+    details = usage.get("prompt_tokens_details", {})
+    return {**usage, "prompt_tokens_details": {name: count for name, count in details.items() if name != "cached_tokens"}}
+
+
 def num_unused(state):
-    """KV blocks of no request: free, or with an encoder's output that a decode instance keeps as long as there is room."""
-    return state["blocks"]["free"] + state["blocks"]["pinned"]
+    """KV blocks of no request: free, or with what is kept as long as there is room: inputs and prefixes for later requests,
+    and an encoder's output at a decode instance."""
+    return sum(state["blocks"][kind] for kind in ("free", "pinned", "cached", "prefixes"))
 
 
 def run_binary(binary, *arguments, cwd=ROOT, stdin=None):

@@ -2,7 +2,7 @@
 log-probabilities and errors; and a stream's pieces are the whole. Every request of tests/models goes both ways."""
 import json
 
-from harness import near, read_jsonl, run_binary, same
+from harness import counts, near, read_jsonl, run_binary, same
 
 TRANSCRIPTS = (({"language": "en"}, ("--language", "en")),
                ({"language": "de", "prompt": "Transept"}, ("--language", "de", "--initial-prompt", "Transept")),
@@ -143,7 +143,7 @@ def compare_chat(world, server, request):
     world.check(server, "POST", "/v1/chat/completions", reply.status, reply.headers["content-type"], reply.body)
     if wanted.status != 200:
         return
-    same(reply.json["usage"], wanted.json["usage"])
+    same(counts(reply.json["usage"]), counts(wanted.json["usage"]))
     for mine, theirs in zip(reply.json["choices"], wanted.json["choices"], strict=True):
         same([mine["message"]["content"], mine["finish_reason"], mine["stop_reason"]], [theirs[name] for name in ("text", "finish_reason", "stop_reason")])
         same([token["logprob"] for token in mine["logprobs"]["content"]], theirs["logprobs"]["token_logprobs"])
@@ -170,7 +170,7 @@ def compare_stream(world, server, request):
     choices = wanted.json["choices"]
     same(texts, {choice["index"]: choice["text"] for choice in choices})
     same(reasons, {choice["index"]: (choice["finish_reason"], choice["stop_reason"]) for choice in choices})
-    same(events[-1]["usage"], wanted.json["usage"], "usage")
+    same(counts(events[-1]["usage"]), counts(wanted.json["usage"]), "usage")
 
 
 # ---- speech

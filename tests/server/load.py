@@ -45,7 +45,7 @@ def content(body, answer):
     if body.get("stream"):
         return sorted(wire.texts(answer).items())
     parsed = wire.json.loads(answer)
-    return [sorted((c["index"], (c["text"], c["finish_reason"])) for c in parsed["choices"]), parsed["usage"]]
+    return [sorted((c["index"], (c["text"], c["finish_reason"])) for c in parsed["choices"]), {**parsed["usage"], "prompt_tokens_details": None}]
 
 
 def unloaded_answers(server, bodies, requests):

@@ -112,7 +112,7 @@ class Server:
         state = self.state()
         blocks = state["blocks"]
         return (not state["running"] and not state["waiting"] and not state["swapped"] and
-                blocks["free"] == blocks["total"] and state["queue"]["requests"] == 0)
+                sum(blocks[kind] for kind in ("free", "cached", "prefixes")) == blocks["total"] and state["queue"]["requests"] == 0)
 
     # ---- Through the system
 
