@@ -240,10 +240,6 @@ void BlockSpaceManager::truncate(SeqId seq_id, int32_t num_tokens) {
       release(pool, blocks.back());
       blocks.pop_back();
     }
-    // What a remembered block loses is found no more, unless others still have it.
-    const bool is_cut = num_tokens % tokens_per_block(sequence_specs()[spec]) != 0;
-    if (is_cut && pool == MemoryPool::kDevice && device_.num_references(blocks.back()) == 1)
-      forget_block(blocks.back());
   }
 }
 
@@ -414,8 +410,8 @@ void BlockSpaceManager::take_freed_blocks(BlockMoves& moves) {
   truncated_.clear();
 }
 
-// Of the blocks that are the sequence's alone: in others these slots may be tokens of others that share them, or shared
-// them until now and are remembered.
+// Of the blocks that are the sequence's alone: in others these slots may be tokens of others that share them. A
+// remembered one keeps what it is found by until its owner writes into it.
 void BlockSpaceManager::take_truncated(const Truncated& lost, std::vector<SlotRange>& slots) const {
   const auto entry = sequences_.find(lost.seq_id);
   if (entry == sequences_.end() || is_swapped(entry->second.group_id)) return;

@@ -139,6 +139,7 @@ class BlockSpaceManager final {
   // written again only after truncate(), which makes it unknown. No-op if the block has a hash, or another block this
   // one. REQUIRES: caches_prefixes(), and the group is on the device.
   void remember_block(SeqId seq_id, int32_t index, const ContentDigest& hash);
+  bool is_remembered(BlockId block) const { return known_blocks_.contains(block); }
   // The first hashes, up to one that no block has.
   int32_t find_prefix(std::span<const ContentDigest> hashes) const;
 

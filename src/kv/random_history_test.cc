@@ -476,7 +476,8 @@ class History {
       const Contents::Table table = table_of(seq, i);
       const size_t num_slots = table.blocks.size() * static_cast<size_t>(table.per_block);
       for (size_t place = num_kept; place < std::min(num_before, num_slots); ++place) {
-        if (references.at(table.blocks[place / static_cast<size_t>(table.per_block)]) > 1) continue;
+        const BlockId block = table.blocks[place / static_cast<size_t>(table.per_block)];
+        if (references.at(block) > 1 || manager_.is_remembered(block)) continue;
         ++num_poisoned_;
         pending_.emplace_back([this, table, place] { EXPECT_TRUE(contents_.is_poisoned(table, place)); });
       }

@@ -117,6 +117,9 @@ std::vector<Json> in_range(const FieldSpec& field) {
     case FieldKind::kTokenIdLists: return {json("[]"), json("[[0], [1, 2.0]]")};
     case FieldKind::kLogitBias: return {json("{}"), json(R"({"0": -100, "17": 100, "5": 0.5})")};
     case FieldKind::kEarlyStopping: return {Json(true), Json(false), Json("never")};
+    case FieldKind::kPrediction:
+      return {json(R"({"type": "content", "content": "a"})"),
+              json(R"({"type": "content", "content": [{"type": "text", "text": "a"}]})")};
     case FieldKind::kAny: return {Json(false), Json(field.min)};
     default: return {};  // of bodies alone: parse_body_test.cc
   }

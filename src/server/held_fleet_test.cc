@@ -147,8 +147,13 @@ std::string shown_stream(std::string_view body) {
 std::string shown(const StatusOr<HttpClient::Reply>& reply) {
   if (!reply.ok()) return error_message(reply.status());
   const std::string& type = *find_header(reply->headers, "Content-Type");
-  if (type.starts_with("text/event-stream")) return str_cat(reply->status, " ", type, " ", shown_stream(reply->body));
-  std::string body = reply->body;
+  const bool is_stream = type.starts_with("text/event-stream");
+  std::string body = is_stream ? shown_stream(reply->body) : reply->body;
+  // Of equal inputs at the same time one waits for the other, or is encoded itself after it.
+  for (size_t at = body.find("\"cached_tokens\": "); at != std::string::npos;
+       at = body.find("\"cached_tokens\": ", at + 1)) {
+    body.erase(at, body.find_first_of(",}", at) - at);
+  }
   for (size_t at = body.find("\"created\": "); at != std::string::npos; at = body.find("\"created\": ", at + 1)) {
     body.erase(at, body.find(',', at) - at);
   }

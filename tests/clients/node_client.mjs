@@ -33,7 +33,7 @@ const cases = {
       usage = chunk.usage ?? usage;
     }
     assert.equal(joined, whole.choices[0].text);
-    assert.deepEqual(usage, whole.usage);
+    assert.deepEqual(counts(usage), counts(whole.usage));
   },
   async 'a chat'(events) {
     const messages = [{role: 'user', content: 'hello'}];
@@ -48,7 +48,7 @@ const cases = {
       usage = chunk.usage ?? usage;
     }
     assert.equal(joined, 'hˈɛloʊ');
-    assert.deepEqual(usage, answer.usage);
+    assert.deepEqual(counts(usage), counts(answer.usage));
   },
   async 'a chat by the helper for streams'() {
     const messages = [{role: 'user', content: [{type: 'text', text: 'hello'}]}];
