@@ -341,7 +341,7 @@ void BlockSpaceManager::free(SeqId seq_id) {
   for (BlockTable& blocks : entry->second.blocks) {
     // Of remembered blocks the last is evicted first: without it the others are of use.
     if (caches_prefixes()) {
-      for (const BlockId block : std::views::reverse(blocks)) release(group.pool, block);
+      for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) release(group.pool, *block);
     } else {
       for (const BlockId block : blocks) release(group.pool, block);
     }

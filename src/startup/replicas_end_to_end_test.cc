@@ -77,7 +77,7 @@ class ReplicasEndToEndTest : public ::testing::Test {
     for (const EngineSnapshot& replica : engine.snapshots()) {
       EXPECT_GT(replica.counts.finished, 0) << "a replica had nothing to do";
       EXPECT_EQ(replica.executor.num_arena_overflows, 0);
-      EXPECT_EQ(replica.blocks.free, replica.blocks.total) << "blocks are left";
+      EXPECT_EQ(replica.blocks.available(), replica.blocks.total) << "blocks are left";
     }
     model.give_back(engine.stop_all());
     for (size_t t = 1; t < texts.size(); ++t) texts[0].merge(texts[t]);
