@@ -9,18 +9,22 @@
 #include "base/content_digest_testing.h"
 #include "kv/block_contents_testing.h"
 #include "kv/block_space_manager.h"
+#include "kv/random_pool_testing.h"
 
 namespace transept {
 namespace {
 
 using Request = BlockSpaceManager::Request;
 using testing::Contents;
+using testing::GroupModel;
+using testing::kMaxPerBlock;
+using testing::SharedModel;
 
 class History {
  public:
   explicit History(uint64_t seed)
       : random_(seed),
-        options_(random_options()),
+        options_(testing::random_pool(random_)),
         manager_(options_),
         contents_(options_.num_device_blocks, options_.num_host_blocks, kMaxPerBlock) {}
 
@@ -64,52 +68,7 @@ class History {
   int num_cached() const { return num_cached_; }
 
  private:
-  static constexpr int32_t kMaxPerBlock = 7;
-
-  struct SharedModel {
-    int32_t spec = 0;
-    std::optional<ContentDigest> hash;
-    std::vector<uint64_t> content;
-    bool written = true;
-    bool freed = false;
-  };
-  struct GroupModel {
-    std::map<SeqId, std::vector<uint64_t>> seqs;
-    std::vector<SharedModel> shared;
-    bool swapped = false;
-
-    bool owns_nothing() const {
-      return seqs.empty() && std::ranges::all_of(shared, [](const SharedModel& table) { return table.freed; });
-    }
-  };
-
-  int32_t draw(int32_t low, int32_t high) {
-    return low + static_cast<int32_t>(random_() % static_cast<uint64_t>(high - low + 1));
-  }
-
-  BlockSpaceManager::Options random_options() {
-    BlockSpaceManager::Options options;
-    options.block_size = draw(1, 5);
-    options.num_device_blocks = draw(4, 40);
-    options.num_host_blocks = draw(0, 30);
-    options.watermark = draw(0, 3) * 0.1;
-    // Self and cross alone; or with tokens of their own, a second self-attention (a draft's), and rows of items.
-    if (draw(0, 2) > 0) {
-      options.specs = {{TableOwner::kSequence, draw(0, kMaxPerBlock)}, {TableOwner::kGroup, draw(0, kMaxPerBlock)}};
-      if (draw(0, 1) == 1) options.specs.push_back({TableOwner::kSequence, draw(0, kMaxPerBlock)});
-      if (draw(0, 1) == 1) options.specs.push_back({TableOwner::kItem, draw(0, kMaxPerBlock)});
-      options.keep_unused_items = draw(0, 2) > 0;
-      if (options.keep_unused_items) options.max_reserved_blocks = draw(2, options.num_device_blocks / 2);
-    }
-    options.share_identical_inputs = draw(0, 1) == 1;
-    options.cache_inputs = options.share_identical_inputs && draw(0, 1) == 1;
-    if (draw(0, 3) == 0) options.max_cached_blocks = draw(0, options.num_device_blocks / 2);
-    if (draw(0, 3) == 0) options.cache_ttl = std::chrono::seconds(draw(0, 40));
-    options.cache_prefixes = draw(0, 1) == 1;
-    options.track_freed_blocks = true;
-    if (draw(0, 1) == 1) options.shuffle_seed = random_();
-    return options;
-  }
+  int32_t draw(int32_t low, int32_t high) { return testing::draw(random_, low, high); }
 
   std::string_view step() {
     if (drafted_.has_value()) return settle_drafts();

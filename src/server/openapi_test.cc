@@ -176,7 +176,8 @@ TEST(FieldSchema, AKindIsASchema) {
   const std::string doc = R"(, "description": "doc"})";
   EXPECT_EQ(schema({.kind = FieldKind::kBool}), R"({"type": ["boolean", "null"])" + doc);
   EXPECT_EQ(schema({.kind = FieldKind::kBool, .is_required = true}), R"({"type": "boolean")" + doc);
-  EXPECT_EQ(schema({.kind = FieldKind::kString}), R"({"type": ["string", "null"], "minLength": 1, "maxLength": 7)" + doc);
+  EXPECT_EQ(schema({.kind = FieldKind::kString}),
+            R"({"type": ["string", "null"], "minLength": 1, "maxLength": 7)" + doc);
   EXPECT_EQ(schema({.kind = FieldKind::kInt, .min = 1, .max = 9}),
             R"({"type": ["integer", "null"], "minimum": 1, "maximum": 9)" + doc);
   EXPECT_EQ(schema({.kind = FieldKind::kWord, .words = kWords}),
