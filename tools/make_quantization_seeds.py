@@ -71,6 +71,7 @@ def seeds():
         "a.b.weight": ("F8_E4M3", [12, 40], None), "a.b.weight_scale_inv": ("F32", [2, 3], None)}
     yield "quanto", {"quant_method": "quanto", "weights": "int8"}, {
         "a.b.weight._data": ("I8", [12, 40], None), "a.b.weight._scale": ("F32", [12, 1], None)}
+    yield "quanto_floats", {"quant_method": "quanto", "weights": "none"}, {"a.b.weight": ("F32", [12, 40], None)}
     yield "several_groups", {**compressed("mixed-precision", {"num_bits": 8}), "config_groups": {
         name: {"targets": targets, "format": "naive-quantized", "weights": {"num_bits": 8, "strategy": "tensor"}}
         for name, targets in [("x", ["a.b"]), ("y", ["re:(a+|b?)*[^.]{1,3}\\w$"]), ("z", ["Embedding"])]}}, {

@@ -128,7 +128,7 @@ namespace {
 // What stays for later requests.
 Status read_cache_flags(const Flags& flags, EngineConfig& config) {
   const std::string memory = flags.text_or("encoder-cache-memory", "auto");
-  config.caches_inputs = memory != "off" && config.share_identical_inputs;
+  config.caches_inputs = memory != "off";
   if (memory != "off" && memory != "auto") {
     ASSIGN_OR_RETURN(config.encoder_cache_memory, flags.bytes("encoder-cache-memory"));
   }
@@ -140,7 +140,7 @@ Status read_cache_flags(const Flags& flags, EngineConfig& config) {
     return blame_environment(invalid_argument("--enable-prefix-caching ", prefixes, ": expected auto or off"),
                              flags.from_environment());
   }
-  config.caches_prefixes = prefixes == "auto" && config.share_identical_inputs;
+  config.caches_prefixes = prefixes == "auto";
   return ok_status();
 }
 

@@ -135,9 +135,7 @@ int run_serve(const Flags& flags) {
   if (!flags.has("encode-slice")) config->encode_slice = "auto";
   config->replicas = settings->replicas;
   config->chat_template = settings->chat_template;
-  if (settings->options.cache_scope == CacheScope::kOff) {
-    config->share_identical_inputs = config->caches_inputs = config->caches_prefixes = false;
-  }
+  if (settings->options.cache_scope == CacheScope::kOff) config->share_identical_inputs = false;
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);

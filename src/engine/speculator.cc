@@ -46,6 +46,11 @@ bool can_forbid(const SamplingParams& params) {
          !params.forced_eos_token_ids.empty();
 }
 
+const std::vector<int32_t>& encoder_ids(const SequenceGroup& group) {
+  static const std::vector<int32_t> kNone;
+  return group.items().empty() ? kNone : group.items().front().token_ids;
+}
+
 }  // namespace
 
 Speculator::Speculator(const SpeculationOptions& options, const ModelSpec& spec, Scheduler& scheduler)
@@ -102,7 +107,7 @@ void Speculator::propose(const SequenceGroup& group, const Sequence& seq, int32_
   DraftAsk ask;
   ask.tokens = seq.token_ids();
   ask.num_prompt = seq.num_prompt_tokens();
-  if (is_one_vocabulary_ && !group.items().empty()) ask.source = group.items().front().token_ids;
+  if (is_one_vocabulary_) ask.source = encoder_ids(group);
   ask.given = params.draft_token_ids;
   ask.seed = params.seed;
   ask.index = seq.index();
@@ -125,15 +130,13 @@ void Speculator::cut(const SequenceGroup& group, const Sequence& seq) {
   const std::span<const int32_t> output = seq.output_token_ids();
   const bool has_bans = can_forbid(params);
   if (has_bans) generated_.assign(output.begin(), output.end());
-  static const std::vector<int32_t> kNoIds;
-  const std::vector<int32_t>& encoder_ids = group.items().empty() ? kNoIds : group.items().front().token_ids;
   for (size_t i = 0; i < draft_.size(); ++i) {
     const int32_t token = draft_[i];
     const auto num_generated = static_cast<int32_t>(output.size() + i) + 1;
     bool is_end = token < 0 || (vocab_size_ > 0 && token >= vocab_size_) ||
                   check_stop_token(params, token, num_generated).reason != FinishReason::kNone;
     if (has_bans && !is_end) {
-      build_row_edits(params, {encoder_ids, seq.prompt_token_ids(), generated_, vocab_size_}, edits_);
+      build_row_edits(params, {encoder_ids(group), seq.prompt_token_ids(), generated_, vocab_size_}, edits_);
       is_end = edits_.forbids(token);
       generated_.push_back(token);
     }

@@ -1,7 +1,7 @@
 // Puts drafts into a step's plan, and learns from what became of them: which sequences, whose guesses, how many.
 // Guesses come from the request's own draft, else by the engine's method (speculation/). A guess ends before a token
-// that its own edits forbid, that ends the sequence, or that is no id; what fits into the step's spare budget and free
-// blocks is run (Scheduler::add_drafts).
+// that its own edits forbid, that ends the sequence, or that is no id; what fits into the step's spare budget and into
+// blocks that none uses is run (Scheduler::add_drafts).
 //
 // Owned by the engine. Not thread-safe (engine thread).
 #pragma once

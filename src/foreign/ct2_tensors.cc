@@ -82,16 +82,6 @@ void Ct2Tensors::add(const Ct2File::Variable& variable, const std::string& name,
   found_.tensors.push_back({{name, std::string(variable.dtype), std::move(shape), data}, {}});
 }
 
-std::span<std::byte> Ct2Tensors::make(std::string_view dtype, const std::string& name, std::vector<int64_t> shape) {
-  size_t size = dtype == "F32" ? 4 : 2;
-  for (const int64_t side : shape) size *= static_cast<size_t>(side);
-  auto made = std::make_unique<std::vector<std::byte>>(size);
-  const std::span<std::byte> bytes(*made);
-  found_.tensors.push_back({{name, std::string(dtype), std::move(shape), bytes}, {}});
-  found_.made.push_back(std::move(made));
-  return bytes;
-}
-
 Status Ct2Tensors::scales(const Ct2File::Variable& matrix, const std::vector<std::string>& modules) {
   const std::string name = str_cat(matrix.name, "_scale");
   const Ct2File::Variable* variable = file_.find(name);
@@ -170,7 +160,7 @@ Status Ct2Tensors::table(std::string_view scope, const std::string& name, bool i
 Status Ct2Tensors::shifted_table(std::string_view variable, const std::string& name, int64_t num_zeros) {
   ASSIGN_OR_RETURN(const Ct2File::Variable* found, take(variable, 2));
   RETURN_IF_ERROR(floats_only(*found));
-  const std::span<std::byte> bytes = make(found->dtype, name, {found->shape[0] + num_zeros, found->shape[1]});
+  const std::span<std::byte> bytes = found_.make(found->dtype, name, {found->shape[0] + num_zeros, found->shape[1]});
   std::ranges::copy(found->data, bytes.last(found->data.size()).begin());
   return ok_status();
 }
@@ -195,7 +185,7 @@ Status Ct2Tensors::output_bias(std::string_view variable, const std::string& nam
     widen_bytes(dtype, found->data.data(), values);
   }
   if (is_longer) values.push_back(-INFINITY);
-  const std::span<std::byte> bytes = make("F32", name, {1, std::ssize(values)});
+  const std::span<std::byte> bytes = found_.make("F32", name, {1, std::ssize(values)});
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return ok_status();
 }

@@ -64,7 +64,6 @@ class Ct2Tensors final {
   void add(const Ct2File::Variable& variable, const std::string& name, int64_t begin, int64_t count);
   Status matrix(std::string_view name, const std::vector<std::string>& modules);
   Status scales(const Ct2File::Variable& matrix, const std::vector<std::string>& modules);
-  std::span<std::byte> make(std::string_view dtype, const std::string& name, std::vector<int64_t> shape);
 
   const Ct2File& file_;
   std::string model_;

@@ -176,7 +176,7 @@ class Parameters final {
       const int64_t inputs = array->shape[0];
       rows = array->shape[1];
       const std::vector<int64_t> shape = {rows, inputs}, strides = {1, rows};
-      const std::span<std::byte> made = make(array->dtype, "lm_head.weight", {rows + 1, inputs});
+      const std::span<std::byte> made = found_.make(array->dtype, "lm_head.weight", {rows + 1, inputs});
       gather(array->data, array->dtype == "F32" ? 4 : 2, shape, strides, made.first(array->data.size()), nullptr);
     }
     if (rows == target_rows_) return ok_status();
@@ -194,18 +194,9 @@ class Parameters final {
       widen_bytes(array->dtype == "F32" ? DType::kFloat32 : DType::kFloat16, array->data.data(), values);
     }
     values.push_back(-INFINITY);
-    const std::span<std::byte> made = make("F32", "final_logits_bias", {1, std::ssize(values)});
+    const std::span<std::byte> made = found_.make("F32", "final_logits_bias", {1, std::ssize(values)});
     std::memcpy(made.data(), values.data(), made.size());
     return ok_status();
-  }
-  std::span<std::byte> make(std::string_view dtype, const std::string& name, std::vector<int64_t> shape) {
-    size_t size = dtype == "F32" ? 4 : 2;
-    for (const int64_t side : shape) size *= static_cast<size_t>(side);
-    auto made = std::make_unique<std::vector<std::byte>>(size);
-    const std::span<std::byte> bytes(*made);
-    found_.tensors.push_back({{name, std::string(dtype), std::move(shape), bytes}, {}});
-    found_.made.push_back(std::move(made));
-    return bytes;
   }
 
   // What is left is no part of the model, or it is none that is read. Scales of inputs, which int8 training leaves

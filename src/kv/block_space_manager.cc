@@ -1,7 +1,6 @@
 #include "kv/block_space_manager.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "base/check.h"

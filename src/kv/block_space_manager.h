@@ -135,10 +135,11 @@ class BlockSpaceManager final {
 
   // Whether blocks of sequences can be remembered: Options::cache_prefixes, and there is one spec of sequences.
   bool caches_prefixes() const { return options_.cache_prefixes && sequence_specs().size() == 1; }
-  // Remembers a full block of a sequence by a hash that determines its content. It must have been computed, and is
-  // written again only after truncate(), which makes it unknown. No-op if the block has a hash, or another block this
-  // one. REQUIRES: caches_prefixes(), and the group is on the device.
+  // Remembers a full block of a sequence by a hash that determines its content. It must have been computed. It
+  // is found until its sequence, after truncate(), writes into it again. No-op if the block has a hash, or another
+  // block this one. REQUIRES: caches_prefixes(), and the group is on the device.
   void remember_block(SeqId seq_id, int32_t index, const ContentDigest& hash);
+  // Of a block of the device. For tests.
   bool is_remembered(BlockId block) const { return known_blocks_.contains(block); }
   // The first hashes, up to one that no block has.
   int32_t find_prefix(std::span<const ContentDigest> hashes) const;

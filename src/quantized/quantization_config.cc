@@ -128,8 +128,10 @@ Status read_modelopt(const Json& object, const ConfigReader& reader, Quantizatio
   return ok_status();
 }
 
-// What quanto calls types of weights: in config.json "int8", in its map "qint8".
+// What quanto calls types of weights: in config.json "int8", in its map "qint8". "none" leaves them as floats.
 Status add_quanto(std::string_view weights, bool has_activations, std::string_view field, QuantizationConfig& config) {
+  config.settings = QuantoConfig();
+  config.name = "quanto";
   if (weights == "none") return ok_status();
   const bool is_read = weights == "int8" || weights == "qint8" || weights == "float8" || weights == "qfloat8" ||
                        weights == "qfloat8_e4m3fn";
@@ -138,7 +140,6 @@ Status add_quanto(std::string_view weights, bool has_activations, std::string_vi
   if (!is_known) return invalid_argument(config.file, ": ", field, ": unknown type \"", weights.substr(0, 60), "\"");
   add_format(config, is_read && !has_activations ? Feature::kQuanto8 : Feature::kQuantoOthers, field);
   config.name = "quanto, 8 bits";
-  config.settings = QuantoConfig();
   return ok_status();
 }
 
@@ -265,10 +266,12 @@ std::string difference(const QuantizationConfig& a, const QuantizationConfig& b)
   const auto is_other = [](Feature x, const QuantizationConfig& config) {
     return std::ranges::none_of(config.formats, [&](const auto& format) { return format.feature == x; });
   };
-  for (const auto& format : a.formats) {
-    if (is_other(format.feature, b)) return "weights";
-  }
-  return "";
+  const auto is_missing_in = [&](const QuantizationConfig& config) {
+    return [&](const auto& format) { return is_other(format.feature, config); };
+  };
+  const bool is_same =
+      std::ranges::none_of(a.formats, is_missing_in(b)) && std::ranges::none_of(b.formats, is_missing_in(a));
+  return is_same ? "" : "weights";
 }
 
 }  // namespace

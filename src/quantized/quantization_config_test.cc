@@ -212,12 +212,21 @@ TEST_F(Folder, FilesBesideConfigAreReadAndMustAgree) {
   EXPECT_THAT(error_message(read("{}").status()), HasSubstr("quantize_config.json"));
 }
 
+TEST_F(Folder, QuantoOfFloatsIsNoRefusal) {
+  const auto config = read(R"({"quantization_config": {"quant_method": "quanto", "weights": "none"}})");
+  ASSERT_TRUE(config.ok() && config->has_value()) << config.status();
+  EXPECT_TRUE((*config)->formats.empty());
+  EXPECT_EQ((*config)->name, "quanto");
+  EXPECT_NE(make_matrix_reader(**config), nullptr);
+}
+
 TEST_F(Folder, AMapOfQuanto) {
   dir_.write("quanto_qmap.json", R"({"a.q": {"weights": "qint8", "activations": "none"}, "a.k": {"weights": "none"}})");
   const auto config = read("{}");
   ASSERT_TRUE(config.ok() && config->has_value()) << config.status();
   ASSERT_EQ((*config)->formats.size(), 1u);
   EXPECT_EQ((*config)->formats[0].feature, Feature::kQuanto8);
+  EXPECT_FALSE(read(R"({"quantization_config": {"quant_method": "quanto", "weights": "none"}})").ok());
   EXPECT_FALSE(read(R"({"quantization_config": {"quant_method": "quanto", "weights": "int4"}})").ok());
   dir_.write("quanto_qmap.json", R"({"a.q": {"weights": "qint4"}})");
   const auto small = read("{}");

@@ -46,10 +46,13 @@ int32_t Scheduler::add_drafts(SchedulerOutputs& outputs, size_t group_idx, size_
     return blocks_.num_blocks_for(TableOwner::kSequence, int64_t{first} + count) -
            blocks_.num_blocks_for(TableOwner::kSequence, blocks_.num_slots(data.seq_id));
   };
-  while (count > 0 && missing() > blocks_.get_num_free_device_blocks()) --count;
+  while (count > 0 && missing() > blocks_.num_available_device_blocks()) --count;
   if (count == 0) return 0;
   const int32_t num_slots = first + count - blocks_.num_slots(data.seq_id);
-  if (num_slots > 0) blocks_.append_slots(data.seq_id, num_slots, outputs.moves.copy);
+  if (num_slots > 0) {
+    blocks_.append_slots(data.seq_id, num_slots, outputs.moves.copy);
+    blocks_.take_freed_blocks(outputs.moves);  // of what was evicted: the next plan would poison the draft's own
+  }
   const size_t num_specs = blocks_.specs_of(TableOwner::kSequence).size();
   for (size_t i = 0; i < num_specs; ++i) {
     const std::span<const BlockId> table = blocks_.get_block_table(data.seq_id, i);

@@ -103,8 +103,8 @@ class Scheduler final {
   void schedule(SchedulerOutputs& outputs);
 
   // Adds drafts behind the last row of a planned sequence, as many of them as fit into what the plan leaves of the
-  // token budget and of free blocks. So drafts never preempt a group, never delay one that waits, and evict no idle
-  // table. Call after schedule(). Returns how many it took. REQUIRES: the sequence is sampled and has no drafts, its
+  // token budget and of blocks that are free or idle. So drafts never preempt a group and never delay one that waits.
+  // Call after schedule(). Returns how many it took. REQUIRES: the sequence is sampled and has no drafts, its
   // plan is that of one row, and with the drafts and one token more it is no longer than max_tokens_per_seq.
   int32_t add_drafts(SchedulerOutputs& outputs, size_t group_idx, size_t seq_idx, std::span<const int32_t> drafts);
   // Rows that add_drafts() can still take.

@@ -74,6 +74,7 @@ class Drafting {
  public:
   explicit Drafting(const BlockSpaceManager::Options& blocks, int32_t max_num_batched_tokens = 64)
       : scheduler_(options_of(max_num_batched_tokens), blocks, clock_) {
+    if (blocks.cache_inputs) leave_an_input();
     for (uint64_t id : {1, 2}) CHECK(scheduler_.add_seq_group(make_group(scheduler_, id, max_tokens(9))).ok());
     scheduler_.schedule(plan_);
     feed_ones(scheduler_, plan_);
@@ -101,6 +102,23 @@ class Drafting {
     options.max_num_seqs = 4;
     options.max_num_batched_tokens = max_num_batched_tokens;
     return options;
+  }
+  // A request that is gone, whose input stays: a block of four positions.
+  void leave_an_input() {
+    SequenceGroup::Init init;
+    init.group_id = GroupId(9);
+    init.first_seq_id = scheduler_.next_seq_id();
+    init.inputs.prompt_token_ids = {2};
+    init.inputs.set_encoder_ids({7, 7, 7, 7});
+    init.inputs.make_digests();
+    init.params = max_tokens(1);
+    init.shares_items = true;
+    CHECK(scheduler_.add_seq_group(std::make_unique<SequenceGroup>(init)).ok());
+    scheduler_.schedule(plan_);
+    feed_ones(scheduler_, plan_);
+    SequenceGroup& group = *scheduler_.find(init.group_id);
+    scheduler_.finish_sequence(group, group.seqs()[0]->id(), FinishReason::kLength);
+    scheduler_.free_finished_seq_groups();
   }
 };
 
@@ -152,6 +170,22 @@ TEST(SchedulerDrafts, TakeOnlyBlocksThatAreFree) {
   EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 1, 0, drafts), 1);
   drafting.settle(0);
   EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 1) << "they leave what they took";
+}
+
+// A cache that fills the pool would end drafts for ever.
+TEST(SchedulerDrafts, TakeBlocksOfWhatStaysForLaterRequests) {
+  BlockSpaceManager::Options blocks = block_options();
+  blocks.num_device_blocks = 5;
+  blocks.num_host_blocks = 0;
+  blocks.share_identical_inputs = blocks.cache_inputs = true;
+  Drafting drafting(blocks);
+  Scheduler& scheduler = drafting.scheduler_;
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 0);
+  EXPECT_EQ(scheduler.blocks().num_available_device_blocks(), 1);
+  EXPECT_EQ(scheduler.add_drafts(drafting.plan_, 0, 0, std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7}), 5);
+  EXPECT_EQ(scheduler.blocks().num_available_device_blocks(), 0);
+  drafting.settle(0);
+  EXPECT_EQ(scheduler.blocks().get_num_free_device_blocks(), 1);
 }
 
 TEST(SchedulerDrafts, OfAPlanThatWasNotExecutedKeepTheirSlots) {

@@ -154,10 +154,7 @@ class StreamedAnswers final : public Answers {
     for (const CompletionOutput& one : output.outputs) append_piece(index, output, one, state, events);
     if (output.finished) {
       // Pieces held what is new alone: of all answers together there is the count that was kept.
-      usage_.encoder_tokens += static_cast<int64_t>(output.encoder_prompt_token_ids.size());
-      usage_.decoder_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
-      usage_.audio_seconds += output.audio_seconds;
-      usage_.add_drafts(output);
+      usage_.add_request(output);
       for (Json& entry : std::exchange(state.ended, {})) append_choice(std::move(entry), output, events);
     }
     send(std::move(events));

@@ -83,6 +83,18 @@ TEST(Cache, ARepeatedRequestIsCountedAndComputedOnce) {
   }
 }
 
+TEST(Cache, AStreamsUsageSaysWhatWasFound) {
+  ServedModel served(default_server_options(), testing::bundled_model(), true);
+  served.load();
+  const HttpClient::Reply whole = served.post("/v1/completions", kHello);
+  const HttpClient::Reply again = served.post("/v1/completions", kHello);
+  const HttpClient::Reply stream =
+      served.post("/v1/completions",
+                  R"({"prompt": "hello", "max_tokens": 4, "stream": true, "stream_options": {"include_usage": true}})");
+  EXPECT_NE(num_cached(again), num_cached(whole));
+  EXPECT_THAT(stream.body, HasSubstr(at(ServedModel::json(again), "usage").dump()));
+}
+
 TEST(Cache, EachKeyFindsItsOwnAlone) {
   ServerOptions options = default_server_options();
   options.api_keys = {"first-key", "second-key"};

@@ -295,18 +295,17 @@ void run_requests(const ServerContext& context, const ApiCallPtr& call, std::vec
 }
 
 void Usage::add(const RequestOutput& finished) {
-  const bool is_audio = finished.audio_seconds > 0;
-  encoder_tokens += static_cast<int64_t>(finished.encoder_prompt_token_ids.size());
-  decoder_tokens += static_cast<int64_t>(finished.prompt_token_ids.size());
-  if (is_audio) audio_seconds += finished.audio_seconds;
-  cached_tokens += std::max(finished.metrics.num_cached_tokens, 0);
-  add_drafts(finished);
+  add_request(finished);
   for (const CompletionOutput& output : finished.outputs) {
     completion_tokens += static_cast<int64_t>(output.token_ids.size());
   }
 }
 
-void Usage::add_drafts(const RequestOutput& finished) {
+void Usage::add_request(const RequestOutput& finished) {
+  encoder_tokens += static_cast<int64_t>(finished.encoder_prompt_token_ids.size());
+  decoder_tokens += static_cast<int64_t>(finished.prompt_token_ids.size());
+  audio_seconds += finished.audio_seconds;
+  cached_tokens += std::max(finished.metrics.num_cached_tokens, 0);
   accepted_prediction_tokens += finished.num_accepted_drafts;
   rejected_prediction_tokens += finished.num_rejected_drafts;
 }

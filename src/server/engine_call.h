@@ -60,8 +60,8 @@ struct Usage {
   int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;  // guesses that were run
   double audio_seconds = 0;
 
-  void add(const RequestOutput& finished);         // a whole answer, not pieces
-  void add_drafts(const RequestOutput& finished);  // part of add(); of a stream's last piece
+  void add(const RequestOutput& finished);          // a whole answer, not pieces
+  void add_request(const RequestOutput& finished);  // the same without tokens of outputs, of which a last piece has few
   // prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details; completion_tokens_details if guesses were
   // run
   Json to_json() const;

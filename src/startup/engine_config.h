@@ -46,7 +46,7 @@ struct EngineConfig {
   bool share_identical_inputs = true;
   std::string speculative_config;  // JSON (speculation_options.h); "": requests' own drafts alone
   std::optional<int32_t> num_speculative_tokens;
-  bool caches_inputs = true;  // encoder inputs stay for later requests, where inputs are shared
+  bool caches_inputs = true;  // encoder inputs stay for later requests; only with share_identical_inputs
   // Bytes of the pool that these and prefixes may have; unset: a sixteenth of the machine's memory.
   std::optional<uint64_t> encoder_cache_memory;
   std::optional<double> encoder_cache_ttl;  // seconds that they, and prefixes, stay at most

@@ -342,20 +342,7 @@ class Converted {
   Ct2Writer writer_;
 };
 
-class ForeignCt2 : public TinyModelTest {
- protected:
-  Answers answers_of(const std::string& model, const std::string& quantization = "none", int32_t start = 2) {
-    EngineConfig config = this->config();
-    config.model = model;
-    config.quantization = quantization;
-    config.kv_cache_dtype = "float32";
-    config.quantization_given = true;
-    const LoadedModel loaded = load(config);
-    std::vector<Request> list = requests();
-    for (Request& request : list) request.inputs.prompt_token_ids = {start};
-    return run(*loaded.engine, list);
-  }
-};
+class ForeignCt2 : public TinyModelTest {};
 
 TEST_F(ForeignCt2, AnswerAsTheirFolders) {
   for (const char* name : {"bart-float32", "t5-float32", "umt5-float32", "m2m100-float32", "mbart-bfloat16",

@@ -221,17 +221,6 @@ class Converted {
 
 class ForeignMarian : public TinyModelTest {
  protected:
-  Answers answers_of(const std::string& model, int32_t start, const std::string& quantization = "none") {
-    EngineConfig config = this->config();
-    config.model = model;
-    config.quantization = quantization;
-    config.kv_cache_dtype = "float32";
-    config.quantization_given = true;
-    const LoadedModel loaded = load(config);
-    std::vector<Request> list = requests();
-    for (Request& request : list) request.inputs.prompt_token_ids = {start};
-    return run(*loaded.engine, list);
-  }
   // Of a folder that does not load.
   std::string error_of(const std::string& model) {
     EngineConfig config = this->config();
@@ -262,11 +251,11 @@ TEST_F(ForeignMarian, AnswersAsItsFolder) {
     const TestFolder marian, transformers;
     Converted model(name, choices);
     model.write(marian, transformers);
-    const Answers wanted = answers_of(transformers.path(), model.start());
+    const Answers wanted = answers_of(transformers.path(), "none", model.start());
     EXPECT_EQ(wanted.size(), 20u);
-    EXPECT_EQ(answers_of(marian.path(), model.start()), wanted);
-    EXPECT_EQ(answers_of(marian.path() + "/model.npz", model.start()), wanted);
-    EXPECT_EQ(answers_of(marian.path(), model.start(), "int8"), answers_of(transformers.path(), model.start(), "int8"));
+    EXPECT_EQ(answers_of(marian.path(), "none", model.start()), wanted);
+    EXPECT_EQ(answers_of(marian.path() + "/model.npz", "none", model.start()), wanted);
+    EXPECT_EQ(answers_of(marian.path(), "int8", model.start()), answers_of(transformers.path(), "int8", model.start()));
     for (const auto& [id, answer] : wanted) {
       for (const auto& [tokens, sum] : answer) {
         EXPECT_TRUE(std::isfinite(sum));
@@ -292,7 +281,7 @@ TEST_F(ForeignMarian, LayersOfTheDecoderMayShareTheirParameters) {
   }
   plain.write("model.safetensors", safetensors_bytes(list));
   plain.write("config.json", *read_file(transformers.path() + "/config.json", size_t{1} << 20));
-  EXPECT_EQ(answers_of(marian.path(), tied.start()), answers_of(plain.path(), tied.start()));
+  EXPECT_EQ(answers_of(marian.path(), "none", tied.start()), answers_of(plain.path(), "none", tied.start()));
 }
 
 TEST_F(ForeignMarian, APackedFolderAnswersAsItself) {
@@ -304,7 +293,7 @@ TEST_F(ForeignMarian, APackedFolderAnswersAsItself) {
   const std::string packed = out.path() + "/packed";
   const auto result = pack_model(config, packed, [] { return true; });
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(answers_of(packed, model.start()), answers_of(marian.path(), model.start()));
+  EXPECT_EQ(answers_of(packed, "none", model.start()), answers_of(marian.path(), "none", model.start()));
   EXPECT_FALSE(std::filesystem::exists(packed + "/model.npz"));
 }
 

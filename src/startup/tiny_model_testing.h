@@ -95,6 +95,19 @@ class TinyModelTest : public ::testing::Test {
     return list;
   }
 
+  // Those that another model gives to these requests, whose decoder prompt is `start` alone; in float32.
+  Answers answers_of(const std::string& model, const std::string& quantization = "none", int32_t start = 2) {
+    EngineConfig config = this->config();
+    config.model = model;
+    config.quantization = quantization;
+    config.kv_cache_dtype = "float32";
+    config.quantization_given = true;
+    const LoadedModel loaded = load(config);
+    std::vector<Request> list = requests();
+    for (Request& request : list) request.inputs.prompt_token_ids = {start};
+    return run(*loaded.engine, list);
+  }
+
   static void step(LLMEngine& engine, Answers& answers) {
     std::vector<RequestOutput> finished;
     const Status stepped = engine.step(finished);

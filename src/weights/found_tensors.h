@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mmap_file.h"
@@ -21,6 +23,10 @@ struct FoundTensors {
   std::vector<std::unique_ptr<const std::vector<std::byte>>> made;
   std::unique_ptr<MatrixReader> matrices;  // of tensors that are no floats; null: none are
   std::string quantization;                // how these are stored, for reports: "ggml q5_1"; "": there are none
+
+  // Adds a tensor whose bytes, zeros at first, the caller writes; they stay where they are. REQUIRES: dtype is F32 or a
+  // type of 16 bits, and the size has been checked.
+  std::span<std::byte> make(std::string_view dtype, const std::string& name, std::vector<int64_t> shape);
 };
 
 }  // namespace transept
