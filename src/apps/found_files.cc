@@ -79,12 +79,12 @@ class Finder final {
       ++found_.num_repeated;
       return;
     }
-    found_.inputs.push_back({.path = path});
+    found_.inputs.push_back({.path = path, .index = found_.inputs.size()});
   }
 
   void fail(const std::string& path, Status problem) {
     ++num_seen_;
-    found_.inputs.push_back({.path = path, .problem = std::move(problem)});
+    found_.inputs.push_back({.path = path, .problem = std::move(problem), .index = found_.inputs.size()});
   }
 
   const FileKind& kind_;

@@ -16,6 +16,7 @@ struct FoundFile {
   std::string path;  // as given or found; "-": standard input
   std::string name;  // of its results, without extension (name_outputs)
   Status problem;    // ok; or why nothing can be read, without the path
+  size_t index = 0;  // from 0, among all that were found
 };
 
 struct FoundFiles {

@@ -21,7 +21,7 @@ namespace {
 
 class ArgumentsJob final : public GenerateJob {
  public:
-  ArgumentsJob(std::vector<std::string> texts, bool as_json) : GenerateJob(as_json), texts_(std::move(texts)) {}
+  ArgumentsJob(std::vector<std::string> texts, bool as_json) : GenerateJob(as_json, {}), texts_(std::move(texts)) {}
 
   std::optional<int64_t> total() const override { return static_cast<int64_t>(texts_.size()); }
 
@@ -39,7 +39,7 @@ class ArgumentsJob final : public GenerateJob {
 
 class JsonLinesJob final : public GenerateJob {
  public:
-  explicit JsonLinesJob(LineReader reader) : GenerateJob(true), reader_(std::move(reader)) {}
+  JsonLinesJob(LineReader reader, std::optional<Shard> shard) : GenerateJob(true, shard), reader_(std::move(reader)) {}
 
   int fd() const override { return reader_.fd(); }
   Status status() const override { return reader_.status(); }
@@ -49,15 +49,14 @@ class JsonLinesJob final : public GenerateJob {
     do {
       got = reader_.next(false, line_);
       num_lines_ += got == LineReader::Result::kLine ? 1 : 0;
-    } while (got == LineReader::Result::kLine && trim(line_).empty());
+    } while (got == LineReader::Result::kLine && (trim(line_).empty() || !take_input()));
     if (got == LineReader::Result::kEnd) return Next::kEnd;
     if (got == LineReader::Result::kNothingYet) return Next::kNothingYet;
-    const Json fallback_id(run.num_requests());
     const StatusOr<Json> body = Json::parse(line_);
     if (body.ok()) {
-      run.add_request(*body, {.id = request_id(*body, fallback_id)});
+      run.add_request(*body, item(request_id(*body, place())));
     } else {
-      run.add_failure({.id = fallback_id}, with_prefix(body.status(), str_cat("line ", num_lines_)));
+      run.add_failure(item(place()), with_prefix(body.status(), str_cat("line ", num_lines_)));
     }
     return Next::kAdded;
   }
@@ -71,22 +70,25 @@ class JsonLinesJob final : public GenerateJob {
 // Every line of standard input is a prompt, every answer a line.
 class LinesJob final : public GenerateJob {
  public:
-  LinesJob(TextLines lines, bool as_json) : GenerateJob(as_json), lines_(std::move(lines)) {}
+  LinesJob(TextLines lines, bool as_json, std::optional<Shard> shard)
+      : GenerateJob(as_json, shard), lines_(std::move(lines)) {}
 
   std::string_view unit() const override { return "lines"; }
   int fd() const override { return lines_.fd(); }
   Status status() const override { return lines_.status(); }
 
   Next next(OrderedRun& run) override {
-    const LineReader::Result got = lines_.next(line_);
+    LineReader::Result got;
+    do {
+      got = lines_.next(line_);
+    } while (got == LineReader::Result::kLine && !take_input());
     if (got == LineReader::Result::kEnd) return Next::kEnd;
     if (got == LineReader::Result::kNothingYet) return Next::kNothingYet;
     if (run.num_added() == 0 && line_.text.starts_with("{\"")) {
       log_warning("standard input is read as lines of text; --input - reads it as JSON lines");
     }
-    JobItem item{.id = as_json() ? Json(run.num_requests()) : Json(line_.place),
-                 .index = run.num_added(),
-                 .line_end = line_.is_crlf ? "\r\n" : "\n"};
+    JobItem item = this->item(as_json() ? place() : Json(line_.place));
+    item.line_end = line_.is_crlf ? "\r\n" : "\n";
     if (line_.is_too_long) {
       run.add_failure(std::move(item),
                       absl::OutOfRangeError(str_cat("the line is longer than ", lines_.max_bytes(), " bytes")));
@@ -139,7 +141,7 @@ Status check_image_flags(const Flags& flags) {
 }
 
 // A request for each picture of --image, and of the arguments behind the model.
-int run_images(const Flags& flags, OrderedRun::Options options) {
+int run_images(const Flags& flags, OrderedRun::Options options, std::optional<Shard> shard) {
   std::vector<std::string> arguments = flags.texts("image");
   arguments.insert(arguments.end(), flags.positional().begin() + 1, flags.positional().end());
   FoundFiles found = find_images(arguments, flags.is_on("recursive"));
@@ -153,7 +155,7 @@ int run_images(const Flags& flags, OrderedRun::Options options) {
     if (!kept.ok()) return usage_error("generate", with_prefix(kept.status(), "--resume"));
     done = *std::move(kept);
   }
-  ImagesJob job(std::move(found), flags.text("prompt"), done);
+  ImagesJob job(std::move(found), flags.text("prompt"), done, shard);
   return run_job("generate", flags, std::move(options), job);
 }
 
@@ -169,6 +171,9 @@ Status check_inputs(const Flags& flags) {
   if (!has_texts && !flags.has("input") && isatty(STDIN_FILENO) == 1) {
     return invalid_argument("no prompt: give texts as arguments, lines of text on standard input, or JSON lines by ",
                             "--input FILE (- for standard input)");
+  }
+  if (flags.has("shard") && has_texts) {
+    return invalid_argument(flags.name_of("shard"), " is for files of inputs: give --input, --image or lines of text");
   }
   if (flags.is_on("stream")) RETURN_IF_ERROR(check_stream(flags));
   return check_distinct_files(flags, {"input", "output", "stats-json"});
@@ -189,8 +194,10 @@ int run_generate(const Flags& flags) {
   if (const Status inputs = check_inputs(flags); !inputs.ok()) return usage_error("generate", inputs);
   StatusOr<OrderedRun::Options> options = run_options(flags);
   if (!options.ok()) return usage_error("generate", options.status());
-  if (flags.has("image")) return run_images(flags, std::move(options).value());
-  const bool as_json = flags.is_on("json") || options->score_only || flags.has("logprobs");
+  const StatusOr<std::optional<Shard>> shard = shard_of(flags);
+  if (!shard.ok()) return usage_error("generate", shard.status());
+  if (flags.has("image")) return run_images(flags, std::move(options).value(), *shard);
+  const bool as_json = flags.is_on("json") || options->score_only || flags.has("logprobs") || shard->has_value();
   if (flags.positional().size() > 1) {
     ArgumentsJob job({flags.positional().begin() + 1, flags.positional().end()}, as_json);
     return run_job("generate", flags, std::move(options).value(), job);
@@ -198,12 +205,12 @@ int run_generate(const Flags& flags) {
   if (!flags.has("input")) {
     StatusOr<TextLines> lines = TextLines::open({"-"});
     if (!lines.ok()) return usage_error("generate", lines.status());
-    LinesJob job(std::move(lines).value(), as_json);
+    LinesJob job(std::move(lines).value(), as_json, *shard);
     return run_job("generate", flags, std::move(options).value(), job);
   }
   StatusOr<LineReader> reader = LineReader::open(*flags.text("input"));
   if (!reader.ok()) return usage_error("generate", with_prefix(reader.status(), flags.name_of("input")));
-  JsonLinesJob job(std::move(reader).value());
+  JsonLinesJob job(std::move(reader).value(), *shard);
   return run_job("generate", flags, std::move(options).value(), job);
 }
 

@@ -4,6 +4,14 @@
 #include "request/result_json.h"
 
 namespace transept {
+namespace {
+
+std::string line_of(const JobItem& item, Json result) {
+  if (item.input.has_value()) result.set("index", static_cast<int64_t>(*item.input));
+  return result.dump() + "\n";
+}
+
+}  // namespace
 
 Status GenerateJob::begin(const LoadedModel& model) {
   tokenizer_ = model.tokenizer.get();
@@ -15,7 +23,7 @@ std::string GenerateJob::result(const JobItem& item, const RequestOutput& output
     const auto token_text = [&](int32_t id) {
       return tokenizer_ == nullptr ? std::string() : tokenizer_->decode({&id, 1}, false);
     };
-    return to_json(item.id, output, token_text).dump() + "\n";
+    return line_of(item, to_json(item.id, output, token_text));
   }
   std::string lines;
   for (const CompletionOutput& completion : output.outputs) {
@@ -25,7 +33,7 @@ std::string GenerateJob::result(const JobItem& item, const RequestOutput& output
 }
 
 std::string GenerateJob::failure(const JobItem& item, const Status& status) {
-  if (as_json_) return error_json(item.id, status).dump() + "\n";
+  if (as_json_) return line_of(item, error_json(item.id, status));
   log_error("prompt ", item.index + 1, ": ", error_message(status));
   return "\n";
 }

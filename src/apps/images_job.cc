@@ -63,8 +63,10 @@ StatusOr<std::set<std::string>> keep_image_results(const std::string& path) {
   return done;
 }
 
-ImagesJob::ImagesJob(FoundFiles files, std::optional<std::string> prompt, const std::set<std::string>& done)
-    : GenerateJob(true), files_(std::move(files)), prompt_(std::move(prompt)) {
+ImagesJob::ImagesJob(FoundFiles files, std::optional<std::string> prompt, const std::set<std::string>& done,
+                     std::optional<Shard> shard)
+    : GenerateJob(true, shard), files_(std::move(files)), prompt_(std::move(prompt)) {
+  keep_shard(shard, files_.inputs);
   std::erase_if(files_.inputs, [&](const FoundFile& file) { return done.contains(file.path); });
 }
 
@@ -79,7 +81,7 @@ Job::Next ImagesJob::next(OrderedRun& run) {
   const size_t index = run.num_added();
   if (index == files_.inputs.size()) return Next::kEnd;
   const FoundFile& file = files_.inputs[index];
-  JobItem item{.id = Json(file.path), .index = index};
+  JobItem item = this->item(Json(file.path), file.index);
   if (!file.problem.ok()) {
     run.add_failure(std::move(item), file.problem);
     return Next::kAdded;

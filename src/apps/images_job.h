@@ -22,7 +22,8 @@ StatusOr<std::set<std::string>> keep_image_results(const std::string& path);
 class ImagesJob final : public GenerateJob {
  public:
   // `prompt`: the text beside every picture. `done`: paths that are left out.
-  ImagesJob(FoundFiles files, std::optional<std::string> prompt, const std::set<std::string>& done);
+  ImagesJob(FoundFiles files, std::optional<std::string> prompt, const std::set<std::string>& done,
+            std::optional<Shard> shard);
 
   std::string_view unit() const override { return "images"; }
   std::optional<int64_t> total() const override { return static_cast<int64_t>(files_.inputs.size()); }

@@ -22,6 +22,7 @@ struct JobItem {
   Json id;
   size_t index = 0;                  // from 0, over all items of the job
   std::string_view line_end = "\n";  // points to a constant
+  std::optional<size_t> input = {};  // with --shard: its place among the inputs of all shards, which the result says
 };
 
 class Job {

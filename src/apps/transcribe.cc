@@ -73,6 +73,7 @@ StatusOr<Work> prepare(const Flags& flags) {
                             " of one file, and there are ", work.inputs.size());
   }
   name_outputs(work.inputs, settings.files);
+  keep_shard(settings.shard, work.inputs);  // behind the names: files of one name are told apart in all shards alike
   if (!settings.to_stdout) RETURN_IF_ERROR(make_output_folder(flags, settings.files.folder));
   if (settings.resume) leave_out_finished(work);
   return work;
@@ -155,7 +156,7 @@ int run_transcribe(const Flags& flags) {
   if (!work.ok()) return usage_error(kVerb, work.status());
   StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
-  if (work->inputs.empty()) return kExitOk;  // all done already
+  if (work->inputs.empty()) return kExitOk;  // all done already, or more shards than files
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(config).value(), std::move(work).value(), &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);

@@ -37,6 +37,7 @@ std::vector<FlagSpec> output_flags() {
       {"verbose", "[BOOL]", "true", "print segments as they are decided; false: a progress bar alone", kOutput},
       {"resume", "[BOOL]", "false", "leave out inputs whose files of all asked formats are there", kOutput},
       {"recursive", "[BOOL]", "false", "look into the folders below a folder, too", kOutput},
+      shard_flag(kOutput),
       {"num-workers", "N", "4", "files at once; they share the engine's batch", kOutput},
       {"stats-json", "FILE", "", "counters, rates, memory and a trace of every step", kOutput},
   };
@@ -237,6 +238,11 @@ void read_output(Reader& read, const Flags& flags, TranscribeSettings& settings)
   settings.has_notes = flags.has("log-level") ? flags.text("log-level") == "info" : settings.verbose;
   read.boolean("resume", settings.resume);
   read.boolean("recursive", settings.recursive);
+  if (StatusOr<std::optional<Shard>> shard = shard_of(flags); shard.ok()) {
+    settings.shard = *shard;
+  } else {
+    read.keep(shard.status());
+  }
   read.integer("num-workers", 1, 64, 1, settings.num_workers);
   if (settings.to_stdout && settings.files.formats.size() > 1) {
     read.keep(read.refuse("output-dir", "standard output takes one --output-format"));

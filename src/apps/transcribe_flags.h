@@ -2,10 +2,12 @@
 // values (true, false; none for "not set") and its defaults.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/flags.h"
+#include "apps/shard.h"
 #include "apps/transcript_files.h"
 #include "base/status.h"
 #include "speech/transcribe_options.h"
@@ -21,6 +23,7 @@ struct TranscribeSettings {
   bool has_progress = true;
   bool resume = false;
   bool recursive = false;
+  std::optional<Shard> shard;
   int32_t num_workers = 0;            // files in work at once
   std::vector<std::string> warnings;  // options that others make ineffective
 };

@@ -125,7 +125,10 @@ Status TranscribeJob::deliver(size_t index, const TranscribeResult& result, doub
   if (settings_.to_stdout) {
     const TranscriptFormat format = settings_.files.formats.front();
     std::string text = write_transcript(result.transcript, format, settings_.files.subtitles);
-    if (format == TranscriptFormat::kJson) text += "\n";
+    if (format == TranscriptFormat::kJson) {
+      if (settings_.shard.has_value()) text.insert(1, str_cat("\"index\": ", input.index, ", "));
+      text += "\n";
+    }
     console_.result(index, std::move(text));
   } else {
     RETURN_IF_ERROR(write_outputs(settings_.files, input, result.transcript));

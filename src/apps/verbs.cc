@@ -11,6 +11,7 @@
 #include "apps/hub_flags.h"
 #include "apps/request_flags.h"
 #include "apps/serve_flags.h"
+#include "apps/shard.h"
 #include "apps/transcribe_flags.h"
 
 namespace transept {
@@ -39,6 +40,7 @@ std::vector<FlagSpec> generate_flags() {
       {"prompt", "TEXT", "", "the text beside every --image", kInput},
       {"recursive", "[BOOL]", "false", "take the pictures of folders below the folders given, too", kInput},
       {"resume", "[BOOL]", "false", "leave out pictures whose results --output has from an earlier run", kInput},
+      shard_flag(kInput),
       {"score", "", "", "instead of generating: log-probabilities of each request's decoder_prompt, and their sum",
        kInput},
       {"stream", "", "", "one text given as an argument: show the answer as it comes", kInput},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a fleet is deployed with, run: tests/deploy/run.py [--transept PATH] [--only SUBSTR]. deploy/haproxy.cfg and nginx.conf before two decode
 instances, one of which is killed; envoy.yaml against Envoy's own structures; compose.yaml and the Kubernetes manifests, whose commands are started;
-examples/epd. Validators and the official client come from PyPI, into build/deploy. What is missing here is skipped by name. Closes with `N passed, N
+examples/epd; deploy/slurm and examples/ray_batch.py. Validators and the official client come from PyPI, into build/deploy. What is missing here is skipped by name. Closes with `N passed, N
 failed, N skipped`."""
 import argparse
 import os
@@ -34,12 +34,13 @@ def main():
     import harness
 
     import balancers
+    import batches
     import examples
     import manifests
 
     setup, outcome = epd_rows.FaultSetup(options.transept.resolve(), seed=1), harness.Outcome()
     try:
-        for case in (case for module in (balancers, manifests, examples) for case in module.CASES):
+        for case in (case for module in (balancers, manifests, examples, batches) for case in module.CASES):
             if options.only in f"{case.__module__}.{case.__name__}":
                 harness.run_case(case, setup, outcome)
     finally:
