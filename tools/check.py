@@ -25,9 +25,9 @@ from suites import Result
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads; of these the check itself builds what threads are made of with
 # ThreadSanitizer, and --slow the others, whose locks clang's analysis holds in the asan build.
-THREADED = ("base", "net", "hub", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps", "capi", "disagg",
+THREADED = ("base", "net", "comm", "hub", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps", "capi", "disagg",
             "proxy")
-THREADS = ("base", "net")
+THREADS = ("base", "net", "comm")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")

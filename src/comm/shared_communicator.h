@@ -1,0 +1,72 @@
+// Communicator of ranks on one host, over memory that they share (shared_group.h). An exchange copies nothing: others
+// read a rank's part where it was written.
+//
+// A rank that waits spins for some 50 us, and sleeps then; with more threads than processors it sleeps at once. A rank
+// that answers nothing for `rank_timeout` ends the group.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/communicator.h"
+#include "base/function_ref.h"
+#include "base/mutex.h"
+#include "comm/shared_group.h"
+
+namespace transept {
+
+class SharedCommunicator final : public Communicator {
+ public:
+  struct Options {
+    Duration rank_timeout = std::chrono::seconds(60);
+    bool spins = true;
+  };
+
+  // Borrows the group. REQUIRES: each rank has one communicator at a time.
+  SharedCommunicator(SharedGroup& group, int rank, const Options& options);
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.options().num_ranks; }
+  size_t max_bytes() const override { return group_.options().outbox_bytes; }
+  std::span<std::byte> outbox(size_t bytes) override;
+  StatusOr<Parts> exchange(size_t bytes) override;
+  Status broadcast(std::span<std::byte> data, int root) override;
+  Status barrier() override;
+  Status send(int to, std::span<const std::byte> data) override;
+  Status recv(int from, std::span<std::byte> data) override;
+  void begin_step(int64_t step) override;
+  void fail(const Status& why) override;
+
+ private:
+  enum class Kind : uint32_t { kNone, kExchange, kBroadcast, kBarrier };
+  struct Call {
+    Kind kind = Kind::kNone;
+    size_t bytes = 0;
+    int root = 0;
+  };
+
+  static const char* name_of(Kind kind);
+  std::string name_of_rank(int rank) const;
+  std::string place() const;  // "exchange 118 of step 7"
+  Status run(const Call& call);
+  Status check_same(int other);
+  Status fail_with(Status why);
+  Status wait(int other, Bell& bell, FunctionRef<bool()> is_there);
+  Status put(int to, std::span<const std::byte> bytes);
+  Status take(int from, std::span<std::byte> bytes);
+
+  SharedGroup& group_;
+  int rank_;
+  Options options_;
+  uint64_t num_calls_ = 0;  // made, the one in work included
+  int64_t step_ = 0, num_in_step_ = 0;
+  Call call_;
+  std::array<std::span<const std::byte>, kMaxRanks> parts_;
+  std::vector<uint64_t> num_received_;  // messages, by rank
+  Mutex fail_mutex_;
+};
+
+}  // namespace transept
