@@ -20,7 +20,7 @@ class Predictions : public ::testing::Test {
   void SetUp() override { served_.load(); }
 
   HttpClient::Reply ask(std::string_view prediction, std::string_view more = "") {
-    const HttpClient::Reply reply = served_.post(
+    HttpClient::Reply reply = served_.post(
         "/v1/completions",
         str_cat(R"({"prompt": ")", kWords, R"(", "max_tokens": 100, "prediction": {"type": "content", "content": ")",
                 prediction, R"("})", more, "}"));
