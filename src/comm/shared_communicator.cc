@@ -65,9 +65,9 @@ Status SharedCommunicator::broadcast(std::span<std::byte> data, int root) {
   CHECK(root >= 0 && root < size());
   do {
     const std::span<std::byte> piece = data.first(std::min(data.size(), max_bytes()));
-    if (rank_ == root) std::memcpy(outbox(piece.size()).data(), piece.data(), piece.size());
+    if (rank_ == root) std::ranges::copy(piece, outbox(piece.size()).begin());
     RETURN_IF_ERROR(run({.kind = Kind::kBroadcast, .bytes = data.size(), .root = root}));
-    if (rank_ != root) std::memcpy(piece.data(), group_.slot(root, num_calls_).data(), piece.size());
+    if (rank_ != root) std::ranges::copy(group_.slot(root, num_calls_).first(piece.size()), piece.begin());
     data = data.subspan(piece.size());
   } while (!data.empty());
   return ok_status();
