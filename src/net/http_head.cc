@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "net/http_chars.h"
+#include "net/http_fields.h"
 
 namespace transept {
 namespace {
@@ -14,28 +15,6 @@ namespace {
 constexpr size_t kMaxLengthDigits = 18;  // below 2^63, and more than anybody sends
 
 HttpError bad_request(std::string reason) { return {400, std::move(reason)}; }
-
-std::vector<std::string_view> values_of(const HttpHeaders& headers, std::string_view name) {
-  std::vector<std::string_view> values;
-  for (const auto& [key, value] : headers) {
-    if (equals_ignoring_case(key, name)) values.emplace_back(value);
-  }
-  return values;
-}
-
-// The elements of a header that is a list, over all its lines (RFC 9110, 5.6.1); empty ones stay.
-std::vector<std::string_view> elements_of(const HttpHeaders& headers, std::string_view name) {
-  std::vector<std::string_view> elements;
-  for (const std::string_view value : values_of(headers, name)) {
-    for (const std::string_view element : split(value, ',')) elements.push_back(trim_spaces(element));
-  }
-  return elements;
-}
-
-bool has_element(const std::vector<std::string_view>& elements, std::string_view wanted) {
-  return std::any_of(elements.begin(), elements.end(),
-                     [wanted](std::string_view element) { return equals_ignoring_case(element, wanted); });
-}
 
 // host [":" port]; "" is allowed (RFC 9112, 3.2). No userinfo, no list, nothing of a path.
 bool is_authority(std::string_view text) {
@@ -90,7 +69,7 @@ std::optional<HttpError> read_target(std::string_view target, HttpHead& head) {
 
 std::optional<HttpError> check_host(HttpHead& head) {
   const bool target_has_host = head.has_absolute_target;
-  const auto hosts = values_of(head.request.headers, "Host");
+  const auto hosts = header_values(head.request.headers, "Host");
   const size_t num_sent = hosts.size() - (target_has_host ? 1 : 0);
   if (num_sent > 1) return bad_request("more than one Host header");
   if (num_sent == 0 && head.minor_version >= 1) return bad_request("the Host header is missing");
@@ -118,7 +97,7 @@ std::optional<HttpError> read_content_length(std::string_view value, uint64_t& l
 // RFC 9112, 6.3, with every doubt resolved against the request.
 std::optional<HttpError> read_framing(HttpHead& head) {
   const HttpHeaders& headers = head.request.headers;
-  const auto lengths = values_of(headers, "Content-Length");
+  const auto lengths = header_values(headers, "Content-Length");
   if (find_header(headers, "Transfer-Encoding") == nullptr) {
     if (lengths.empty()) return std::nullopt;
     if (lengths.size() > 1) return bad_request("more than one Content-Length header");
@@ -126,7 +105,7 @@ std::optional<HttpError> read_framing(HttpHead& head) {
   }
   if (!lengths.empty()) return bad_request("both Content-Length and Transfer-Encoding");
   if (head.minor_version == 0) return bad_request("Transfer-Encoding in an HTTP/1.0 request");
-  const auto codings = elements_of(headers, "Transfer-Encoding");
+  const auto codings = header_elements(headers, "Transfer-Encoding");
   const auto num_chunked = std::count_if(
       codings.begin(), codings.end(), [](std::string_view coding) { return equals_ignoring_case(coding, "chunked"); });
   if (num_chunked != 1 || !equals_ignoring_case(codings.back(), "chunked")) {
@@ -164,10 +143,10 @@ std::optional<HttpError> finish_head(HttpHead& head) {
   const HttpHeaders& headers = head.request.headers;
   if (auto error = check_host(head)) return error;
   if (auto error = read_framing(head)) return error;
-  const auto options = elements_of(headers, "Connection");
+  const auto options = header_elements(headers, "Connection");
   head.keep_alive = !has_element(options, "close") && (head.minor_version >= 1 || has_element(options, "keep-alive"));
   if (head.minor_version == 0) return std::nullopt;  // RFC 9110, 10.1.1: expectations of HTTP/1.0 are passed over
-  for (const std::string_view expectation : elements_of(headers, "Expect")) {
+  for (const std::string_view expectation : header_elements(headers, "Expect")) {
     if (!equals_ignoring_case(expectation, "100-continue")) {
       return HttpError{417, "no other expectation than 100-continue is understood"};
     }
