@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "net/http_chars.h"
+#include "net/websocket_handshake.h"
 
 namespace transept {
 namespace {
@@ -133,6 +134,7 @@ void HttpConnection::refuse() { spawn(&HttpConnection::serve_refusal); }
 void HttpConnection::drain() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
     if (self->is_idle_) self->close(false);
+    if (self->websocket_) self->websocket_->drain();
   });
 }
 
@@ -142,6 +144,7 @@ void HttpConnection::stop() {
     if (self->exchange_) self->exchange_->go(false);
     self->close(false);
     self->wake_.cancel();
+    if (self->websocket_) self->websocket_->stop();
   });
 }
 
@@ -193,6 +196,7 @@ asio::awaitable<HttpConnection::After> HttpConnection::serve_one() {
   } catch (const std::exception& exception) {  // the service finds no memory, say
     give_up(exception.what());
   }
+  if (websocket_) co_return co_await serve_websocket(request);
   std::exception_ptr failure;
   try {
     co_return co_await answer(request);
@@ -234,6 +238,7 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
     exchange_->respond(*decision.refusal);
     co_return;
   }
+  if (decision.upgrade.has_value()) co_return begin_websocket(head, *std::move(decision.upgrade));
   parser.read_body(decision.max_body_bytes);
   const Input input = co_await read_body(parser, decision.ticket);
   ++body_number_;  // who would refuse it comes too late
@@ -407,9 +412,27 @@ void HttpConnection::begin_exchange(const HttpHead& head) {
   });
 }
 
-void HttpConnection::answer_error(const HttpError& error) {
+void HttpConnection::begin_websocket(const HttpHead& head, WebSocketUpgrade upgrade) {
+  const auto error = check_websocket_handshake(head);
+  if (error.has_value()) return answer_error(*error, handshake_error_headers(error->status));
+  websocket_.emplace(socket_, context_.options, context_.draining, std::move(upgrade));
+}
+
+// What was read behind the head are its first frames.
+asio::awaitable<HttpConnection::After> HttpConnection::serve_websocket(const HttpRequest& request) {
+  const std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
+  exchange->detach();
+  const WebSocketConnection::End end = co_await websocket_->run(request, std::exchange(input_, {}));
+  websocket_.reset();
+  context_.service.on_done(request, end.was_opened ? 101 : 499, exchange->seconds(), end.num_sent_bytes);
+  co_return end.was_closed && !is_stopped_ ? After::kLinger : After::kClose;
+}
+
+void HttpConnection::answer_error(const HttpError& error, const HttpHeaders& headers) {
+  HttpResponse response = context_.service.on_error(error.status, error.reason, exchange_->request_id());
+  response.headers.insert(response.headers.end(), headers.begin(), headers.end());
   exchange_->close_after();
-  exchange_->respond(context_.service.on_error(error.status, error.reason, exchange_->request_id()));
+  exchange_->respond(response);
 }
 
 // The answer is 500, unless one has begun: that one ends where it is.

@@ -19,6 +19,7 @@
 #include "net/http_request_parser.h"
 #include "net/http_server_options.h"
 #include "net/http_service.h"
+#include "net/websocket_connection.h"
 
 namespace transept {
 
@@ -54,8 +55,10 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // Call either start() or refuse(), once.
   void start();
   void refuse();  // answers 503, and closes
-  void drain();   // closes if the connection is between two requests; a new connection may still send one
-  void stop();    // closes; a client that waits for an answer counts as gone
+  // Closes if the connection is between two requests; a new connection may still send one. A WebSocket's handler is
+  // told.
+  void drain();
+  void stop();  // closes; a client that waits for an answer counts as gone
 
  private:
   using Milliseconds = std::chrono::milliseconds;
@@ -74,6 +77,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::awaitable<After> answer(const HttpRequest& request);
   boost::asio::awaitable<void> send(std::string bytes);
   boost::asio::awaitable<void> linger();
+  boost::asio::awaitable<After> serve_websocket(const HttpRequest& request);
   boost::asio::awaitable<void> wait_for_wake();
   boost::asio::awaitable<void> end_watch();
 
@@ -82,7 +86,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void refuse_body(uint64_t number, HttpResponse response);
   bool pass_over_body(HttpRequestParser& parser);
   void begin_exchange(const HttpHead& head);
-  void answer_error(const HttpError& error);
+  void begin_websocket(const HttpHead& head, WebSocketUpgrade upgrade);
+  void answer_error(const HttpError& error, const HttpHeaders& headers = {});
   void give_up(const char* why);
   std::shared_ptr<HttpExchange> end_exchange(const HttpRequest& request, bool is_complete, int status_of_incomplete);
   void watch();
@@ -102,6 +107,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::array<char, 16 << 10> buffer_;
   std::string input_;  // bytes that were read and not yet parsed
   std::shared_ptr<HttpExchange> exchange_;
+  std::optional<WebSocketConnection> websocket_;  // from its handshake to its end
   class Incoming;
   uint64_t body_number_ = 0;                  // counts bodies, so that a late refusal of an older one does nothing
   std::optional<HttpResponse> body_refusal_;  // the answer to the current body, which is then not read on

@@ -19,10 +19,13 @@ struct HttpServerOptions {
   std::chrono::milliseconds header_timeout{
       10000};  // from a request's first byte (a new connection: from its accept) to the end of its head; one that
                // never sent a byte is closed silently
-  std::chrono::milliseconds idle_timeout{60000};   // of a connection between two requests
-  std::chrono::milliseconds body_timeout{60000};   // of a pause in a body; beyond it in all, 1 KiB/s is the least
+  std::chrono::milliseconds idle_timeout{60000};  // of a connection between two requests
+  std::chrono::milliseconds body_timeout{
+      60000};  // of a pause in a body or a message; beyond it in all, 1 KiB/s is the least
   std::chrono::milliseconds write_timeout{30000};  // in which the client takes no byte of its answer
-  size_t max_unsent_bytes = 4 << 20;               // of one stream; beyond it the client is dropped
+  size_t max_unsent_bytes = 4 << 20;               // of one stream or WebSocket; beyond it the client is dropped
+  std::chrono::milliseconds websocket_ping_interval{20000};
+  std::chrono::milliseconds websocket_close_timeout{5000};  // from our close frame to the client's
 };
 
 }  // namespace transept

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "net/http.h"
+#include "net/websocket.h"
 
 namespace transept {
 
@@ -66,6 +67,9 @@ class HttpService {
     std::optional<HttpResponse> refusal;
     size_t max_body_bytes = 0;     // a larger body is 413 by on_error, and is not read whole
     std::shared_ptr<void> ticket;  // a place in a queue: kept until on_request takes it, or the request is dropped
+    // Opens a WebSocket, in place of a request's answer: there is no on_request. If the head is no good handshake, the
+    // answer is on_error's, and the handler is destroyed unused.
+    std::optional<WebSocketUpgrade> upgrade = std::nullopt;
   };
 
   virtual ~HttpService() = default;
@@ -87,11 +91,12 @@ class HttpService {
   virtual void on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) = 0;
   // Returns the answer to a request that the service did not answer: 400 (malformed; `reason` says how, and may be
   // shown to clients), 408 (head or body came too slowly), 413 (body), 414, 431 (head), 417, 501, 503 (too many
-  // connections), 505; and 500 if the Responder was released without an answer.
+  // connections), 505; of a WebSocket's handshake 400, 405, 426, 431, 505; and 500 if the Responder was released
+  // without an answer.
   virtual HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) = 0;
   // Reports the end of an answer, for logs and metrics: once for each on_head, and for each on_error without an
-  // on_head. status is 499 if the client went first; of an abandoned stream it is the head's. `request` has no body; of
-  // a malformed request it has the part that was read.
+  // on_head. status is 499 if the client went first; of an abandoned stream it is the head's; of a WebSocket that has
+  // ended it is 101. `request` has no body; of a malformed request it has the part that was read.
   virtual void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) = 0;
 };
 
