@@ -100,10 +100,12 @@ int64_t body_size(const HttpRequest& request, size_t max_body_bytes) {
 // Statuses that net/ gives itself, as OpenAI's "code".
 std::string_view code_of(int status) {
   switch (status) {
+    case 405: return "method_not_allowed";
     case 408: return "request_timeout";
     case 413: return "request_too_large";
     case 414: return "uri_too_long";
     case 417: return "expectation_failed";
+    case 426: return "upgrade_required";
     case 431: return "headers_too_large";
     case 500: return "internal_error";
     case 501: return "not_implemented";
@@ -123,6 +125,10 @@ struct ApiService::Ticket {
 };
 
 // ---- Who may come in
+
+const Route* ApiService::route_of(const HttpRequest& request) const {
+  return find_route(request.method, request.path, more_routes_);
+}
 
 bool ApiService::is_allowed_host(const HttpRequest& request) const {
   const std::string* host = request.header("Host");
@@ -149,7 +155,7 @@ bool ApiService::is_allowed_origin(const HttpRequest& request) const {
 std::optional<HttpResponse> ApiService::refuse_key(const HttpRequest& request) const {
   const std::string_view key = bearer_of(request);
   const bool is_admin = is_one_of(key, options_.admin_keys);
-  const Route* route = find_route(request.method, request.path);
+  const Route* route = route_of(request);
   if (route != nullptr && route->kind == RouteKind::kAdmin) {
     if (is_admin) return std::nullopt;
     if (options_.admin_keys.empty()) {
@@ -166,8 +172,8 @@ std::optional<HttpResponse> ApiService::refuse_key(const HttpRequest& request) c
 
 bool ApiService::needs_key(const HttpRequest& request) const {
   if (options_.api_keys.empty()) return false;
-  if (find_page_file(request.path) != nullptr && find_route(request.method, request.path) == nullptr) return false;
-  const Route* route = find_route(request.method, request.path);
+  if (find_page_file(request.path) != nullptr && route_of(request) == nullptr) return false;
+  const Route* route = route_of(request);
   if (route == nullptr) return true;
   return !route->is_public && !(route->is_local_public && request.peer_is_loopback);
 }
@@ -185,7 +191,7 @@ std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const
   if (std::optional<HttpResponse> refusal = refuse_key(request); refusal.has_value()) return refusal;
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   if (is_get && find_page_file(request.path) != nullptr) return std::nullopt;
-  if (const Route* route = find_route(request.method, request.path); route != nullptr) {
+  if (const Route* route = route_of(request); route != nullptr) {
     if (!is_served(*route, options_.role)) {
       return http_error_response(404, "instances of another --role have this path", "not_found");
     }
@@ -194,7 +200,7 @@ std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const
                                "unsupported_content_encoding");
   }
   const std::string methods =
-      is_get || find_page_file(request.path) == nullptr ? allowed_methods(request.path) : "GET, HEAD";
+      is_get || find_page_file(request.path) == nullptr ? allowed_methods(request.path, more_routes_) : "GET, HEAD";
   if (methods.empty()) return http_error_response(404, "there is no such path", "not_found");
   HttpResponse response = http_error_response(405, str_cat("this path takes ", methods), "method_not_allowed");
   response.headers.emplace_back("Allow", methods);
@@ -203,7 +209,7 @@ std::optional<HttpResponse> ApiService::refuse(const HttpRequest& request) const
 
 HttpResponse ApiService::preflight(const HttpRequest& request) const {
   HttpResponse response{.status = 204, .content_type = ""};
-  std::string methods = allowed_methods(request.path);
+  std::string methods = allowed_methods(request.path, more_routes_);
   if (methods.empty() && find_page_file(request.path) != nullptr) methods = "GET, HEAD";
   if (methods.empty()) return http_error_response(404, "there is no such path", "not_found");
   methods += ", OPTIONS";
@@ -253,11 +259,27 @@ std::optional<HttpResponse> ApiService::admit(const HttpRequest& request, const 
   return std::nullopt;
 }
 
+HttpService::Decision ApiService::open_socket(const HttpRequest& request, const Route& route) const {
+  Decision decision;
+  decision.refusal = admit(request, route, 0);
+  if (decision.refusal.has_value()) return decision;
+  const ServerContext& context = *context_.load();
+  StatusOr<WebSocketUpgrade> upgrade = route.upgrade(context, request);
+  if (upgrade.ok()) {
+    decision.upgrade = std::move(upgrade).value();
+  } else {
+    decision.refusal = error_response(upgrade.status(), context.admission);
+  }
+  return decision;
+}
+
 HttpService::Decision ApiService::on_head(const HttpRequest& request) {
   Decision decision;
   decision.refusal = refuse(request);
-  const Route* route = find_route(request.method, request.path);
-  if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
+  const Route* route = route_of(request);
+  if (!decision.refusal.has_value() && route != nullptr && route->kind == RouteKind::kSocket) {
+    decision = open_socket(request, *route);
+  } else if (!decision.refusal.has_value() && route != nullptr && route->kind != RouteKind::kInfo) {
     decision.max_body_bytes = route->kind == RouteKind::kSpeech ? max_form_bytes(options_)
                               : is_answered_at_once(*route)     ? kMaxPeerBodyBytes
                                                                 : options_.json.max_bytes;
@@ -345,7 +367,7 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
 
 HttpResponse ApiService::answer_info(const HttpRequest& request) const {
   if (const PageFile* file = find_page_file(request.path)) return page_response(*file, request);
-  const Route* route = find_route(request.method, request.path);
+  const Route* route = route_of(request);
   const ServerContext* context = context_.load();
   if (context != nullptr && route != nullptr) return route->info(*context, request);
   if (request.path == "/health/live") return {.body = R"({"status": "ok"})"};
@@ -359,7 +381,7 @@ HttpResponse ApiService::on_error(int status, const std::string& reason, const s
 }
 
 void ApiService::on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) {
-  const Route* route = find_route(request.method, request.path);
+  const Route* route = route_of(request);
   metrics_.count_http(route == nullptr ? "other" : route->pattern, request.method, status, seconds);
   // What asks every few seconds whether all is well would bury everything else.
   const bool is_probe = route != nullptr && route->kind != RouteKind::kPeer && status < 400 &&

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "net/http_server.h"
@@ -13,14 +14,14 @@
 
 namespace transept {
 
-struct Route;
+struct Route;  // routes.h
 
 class ApiService final : public HttpService {
  public:
-  // Borrows all. Before set_context, requests are answered 503 (loading).
+  // Borrows all. Before set_context, requests are answered 503 (loading). `more_routes`: besides routes().
   ApiService(const ServerOptions& options, std::atomic<ServerState>& state, ServerMetrics& metrics,
-             const AccessLog& log)
-      : options_(options), state_(state), metrics_(metrics), log_(log) {}
+             const AccessLog& log, std::span<const Route> more_routes = {})
+      : options_(options), state_(state), metrics_(metrics), log_(log), more_routes_(more_routes) {}
 
   // Sets what routes work with; requests are served once `state` is kReady, too. `context` must outlive the last
   // request.
@@ -37,8 +38,10 @@ class ApiService final : public HttpService {
  private:
   struct Ticket;
 
+  const Route* route_of(const HttpRequest& request) const;
   std::optional<HttpResponse> refuse(const HttpRequest& request) const;
   std::optional<HttpResponse> admit(const HttpRequest& request, const Route& route, size_t max_body_bytes) const;
+  Decision open_socket(const HttpRequest& request, const Route& route) const;
   HttpResponse refusal_of(const Status& status, std::string_view why) const;
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;
@@ -52,6 +55,7 @@ class ApiService final : public HttpService {
   std::atomic<ServerState>& state_;
   ServerMetrics& metrics_;
   const AccessLog& log_;
+  const std::span<const Route> more_routes_;
   std::atomic<const ServerContext*> context_{nullptr};
 };
 

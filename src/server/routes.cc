@@ -81,23 +81,29 @@ bool is_served(const Route& route, std::optional<InstanceRole> role) {
   if (route.kind == RouteKind::kPeer) return role == InstanceRole::kDecode;
   if (route.only_encodes) return role == InstanceRole::kEncode;
   if (route.kind == RouteKind::kAdmin) return role != InstanceRole::kEncode;
-  const bool decodes = route.kind == RouteKind::kWork || route.kind == RouteKind::kSpeech;
+  const bool decodes = route.kind == RouteKind::kWork || route.kind == RouteKind::kSpeech ||  //
+                       route.kind == RouteKind::kSocket;
   return !decodes || role != InstanceRole::kEncode;
 }
 
-const Route* find_route(std::string_view method, std::string_view path) {
-  const std::string_view wanted = method == "HEAD" ? "GET" : method;
-  for (const Route& route : kRoutes) {
-    if (route.method == wanted && matches(route.pattern, path)) return &route;
+const Route* find_route(std::string_view method, std::string_view path, std::span<const Route> more) {
+  for (const std::span<const Route> table : {std::span<const Route>(kRoutes), more}) {
+    for (const Route& route : table) {
+      const bool is_head = method == "HEAD" && route.kind != RouteKind::kSocket;
+      if (route.method == (is_head ? "GET" : method) && matches(route.pattern, path)) return &route;
+    }
   }
   return nullptr;
 }
 
-std::string allowed_methods(std::string_view path) {
+std::string allowed_methods(std::string_view path, std::span<const Route> more) {
   std::string methods;
-  for (const Route& route : kRoutes) {
-    if (!matches(route.pattern, path)) continue;
-    methods += str_cat(methods.empty() ? "" : ", ", route.method, route.method == "GET" ? ", HEAD" : "");
+  for (const std::span<const Route> table : {std::span<const Route>(kRoutes), more}) {
+    for (const Route& route : table) {
+      if (!matches(route.pattern, path)) continue;
+      const bool has_head = route.method == "GET" && route.kind != RouteKind::kSocket;
+      methods += str_cat(methods.empty() ? "" : ", ", route.method, has_head ? ", HEAD" : "");
+    }
   }
   return methods;
 }
