@@ -182,6 +182,7 @@ def steps(base, slow, fuzz_seconds):
         Step("files of torch", lambda: with_log("torch", lambda log: suites.torch_files(suites.binary_of("release"), log)), slow=True),
         Step("huggingface_hub", lambda: with_log("hub", lambda log: suites.hub_tests(suites.binary_of("release"), log)), slow=True),
         Step("images of Pillow", lambda: with_log("images", lambda log: suites.image_tests(suites.image_probe_of("release"), log)), slow=True),
+        Step("WebSockets", lambda: with_log("websocket", lambda log: suites.websocket_tests(suites.websocket_echo_of("release"), log)), slow=True),
         Step("chat templates", lambda: with_log("chat-templates", lambda log: suites.chat_templates(suites.binary_of("release"), log)), slow=True),
         Step("page", lambda: with_log("page", suites.page_tests), slow=True),
         Step("library", lambda: with_log("library", lambda log: suites.library_tests(suites.binary_of("release"), log)), slow=True),

@@ -189,6 +189,13 @@ def image_tests(probe, log, name_filter=""):
     return run_suite([sys.executable, "tests/images/run.py", "--probe", str(probe), "--filter", name_filter], log)
 
 
+def websocket_tests(echo, log, name_filter=""):
+    """tests/websocket/run.py: Python's websockets and node's ws against websocket_echo. Installs from PyPI and npm what is missing."""
+    if not echo.exists():
+        return Result(skipped=1, notes=["skipped: this tree builds no websocket_echo"])
+    return run_suite([sys.executable, "tests/websocket/run.py", "--echo", str(echo), "--filter", name_filter], log)
+
+
 def chat_templates(binary, log, name_filter=""):
     """tests/chat_templates/run.py: chat templates beside transformers' and jinja2. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/chat_templates/run.py", "--transept", str(binary), "--filter", name_filter], log)
@@ -236,6 +243,11 @@ def binary_of(preset):
 def image_probe_of(preset):
     """Where a preset's build puts tools/image_probe.cc."""
     return ROOT / "build" / preset / "src" / "media" / "image_probe"
+
+
+def websocket_echo_of(preset):
+    """Where a preset's build puts tools/websocket_echo.cc."""
+    return ROOT / "build" / preset / "src" / "net" / "websocket_echo"
 
 
 def shared_goldens():

@@ -32,6 +32,7 @@ def main():
         runs.append(("chat templates", suites.chat_templates(binary, log, options.filter)))
     if options.slow:
         runs.append(("images of Pillow", suites.image_tests(suites.image_probe_of(options.preset), log, options.filter)))
+        runs.append(("WebSockets", suites.websocket_tests(suites.websocket_echo_of(options.preset), log, options.filter)))
     if binary and options.slow and not options.filter:
         scale = 1.0 if options.preset == "release" else 0.1
         runs.append(("server", suites.server_tests(binary, log, scale)))
