@@ -107,6 +107,7 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
   void note_read_error(const error_code& error);
   void check(Steady::time_point now, Steady::duration passed);
   void check_message(Steady::duration passed);
+  void refuse_fragments();
   void check_silence();
   void on_wake();
   void wake_all();
@@ -129,8 +130,8 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
   std::optional<WebSocketOutbox::Close> sent_close_;
   Steady::time_point close_begin_{};
   // Times in which the client could be heard.
-  Steady::duration message_age_{}, since_ping_{};
-  uint64_t num_messages_seen_ = 0, num_bytes_seen_ = 0;
+  Steady::duration message_age_{}, message_pause_{}, since_ping_{};
+  uint64_t num_messages_seen_ = 0, num_message_bytes_seen_ = 0, num_bytes_seen_ = 0;
   int num_unanswered_pings_ = 0;
 };
 
@@ -268,6 +269,7 @@ asio::awaitable<void> WebSocketConnection::Impl::read_messages() {
 void WebSocketConnection::Impl::take(std::string message, bool is_text) {
   if (outbox_->is_closing() || outbox_->is_gone()) return;
   if (is_text && ends_within_a_character(message)) return outbox_->close(WebSocketCode::kBadText, "");
+  if (transport().frames().most_frames() > kMaxFragments) return refuse_fragments();
   tell_handler([&](WebSocketHandler& handler) { handler.on_message(std::move(message), is_text); });
 }
 
@@ -283,7 +285,10 @@ void WebSocketConnection::Impl::note_read_error(const error_code& error) {
 
 // As Beast has closed it.
 uint16_t WebSocketConnection::Impl::code_of(const error_code& error) const {
-  if (error == websocket::error::closed) return stream_->reason().code;
+  if (error == websocket::error::closed) {
+    const uint16_t code = stream_->reason().code;
+    return code == websocket::close_code::none ? WebSocketCode::kNone : code;
+  }
   if (error == websocket::error::message_too_big) return WebSocketCode::kTooBig;
   if (error == websocket::error::bad_frame_payload) return WebSocketCode::kBadText;
   return error == websocket::condition::protocol_violation ? WebSocketCode::kProtocolError : WebSocketCode::kBroken;
@@ -349,16 +354,23 @@ void WebSocketConnection::Impl::check(Steady::time_point now, Steady::duration p
 void WebSocketConnection::Impl::check_message(Steady::duration passed) {
   const WebSocketFrameCounter& frames = transport().frames();
   if (!frames.is_in_message() || std::exchange(num_messages_seen_, frames.num_messages()) != frames.num_messages()) {
-    message_age_ = {};
+    message_age_ = message_pause_ = {};
     return;
   }
+  const uint64_t num_bytes = frames.num_payload_bytes();
   message_age_ += passed;
-  const Milliseconds earned(1000 * (frames.num_payload_bytes() / kMinMessageBytesPerSecond));
+  message_pause_ =
+      std::exchange(num_message_bytes_seen_, num_bytes) == num_bytes ? message_pause_ + passed : Steady::duration();
+  const Milliseconds earned(1000 * (num_bytes / kMinMessageBytesPerSecond));
   if (frames.num_frames() > kMaxFragments) {
-    outbox_->close(WebSocketCode::kPolicy, "a message has too many fragments");
-  } else if (message_age_ > options_.body_timeout + earned) {
+    refuse_fragments();
+  } else if (message_pause_ > options_.body_timeout || message_age_ > options_.body_timeout + earned) {
     outbox_->close(WebSocketCode::kPolicy, "a message did not come in time");
   }
+}
+
+void WebSocketConnection::Impl::refuse_fragments() {
+  outbox_->close(WebSocketCode::kPolicy, "a message has too many fragments");
 }
 
 void WebSocketConnection::Impl::check_silence() {

@@ -44,7 +44,7 @@ void WebSocketFrameCounter::begin_payload() {
   is_final_ = (header_[0] & kFinal) != 0;
   is_control_ = (header_[0] & kControl) != 0;
   is_in_payload_ = true;
-  if (!is_control_) ++num_frames_;
+  if (!is_control_) most_frames_ = std::max(most_frames_, ++num_frames_);
   if (payload_bytes_left_ == 0) end_frame();
 }
 

@@ -20,6 +20,8 @@ class WebSocketFrameCounter final {
   // Of that message, so far: frames whose header is whole; control frames in between do not count.
   uint64_t num_frames() const { return num_frames_; }
   uint64_t num_payload_bytes() const { return num_payload_bytes_; }
+  // Of the message with the most frames, the one on its way among them.
+  uint64_t most_frames() const { return most_frames_; }
   // Messages whose ends have come.
   uint64_t num_messages() const { return num_messages_; }
 
@@ -34,7 +36,7 @@ class WebSocketFrameCounter final {
   size_t num_header_bytes_ = 0;
   uint64_t payload_bytes_left_ = 0;
   bool is_in_payload_ = false, is_control_ = false, is_final_ = false;
-  uint64_t num_frames_ = 0, num_payload_bytes_ = 0, num_messages_ = 0;
+  uint64_t num_frames_ = 0, most_frames_ = 0, num_payload_bytes_ = 0, num_messages_ = 0;
 };
 
 }  // namespace transept

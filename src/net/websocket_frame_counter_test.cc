@@ -28,9 +28,11 @@ TEST(WebSocketFrameCounter, CountsAMessageUntilItsEnd) {
   frames.feed(last.substr(last.size() - 1));
   EXPECT_FALSE(frames.is_in_message());
   EXPECT_EQ(frames.num_messages(), 1);
+  EXPECT_EQ(frames.most_frames(), 3);
   frames.feed(ClientFrame{.opcode = testing::kBinary}.bytes());  // of no bytes
   EXPECT_FALSE(frames.is_in_message());
   EXPECT_EQ(frames.num_messages(), 2);
+  EXPECT_EQ(frames.most_frames(), 3);
 }
 
 // Lengths of one, three and nine bytes, masked or not, in pieces of every size.

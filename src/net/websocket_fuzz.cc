@@ -188,8 +188,10 @@ class PlainReader final {
     const auto sent = static_cast<int>(number(payload.substr(0, 2)));
     const bool is_known = (sent >= 1000 && sent <= 1014 && sent != 1004 && sent != 1005 && sent != 1006) ||
                           (sent >= 3000 && sent <= 4999);
-    end(is_known && is_valid_utf8(payload.substr(2)) ? sent : int{WebSocketCode::kProtocolError});
-    if (sent >= 1012 && sent <= 1014) other_code = WebSocketCode::kProtocolError;  // registered later than Beast's list
+    const bool is_text = is_valid_utf8(payload.substr(2));
+    end(is_known && is_text ? sent : int{WebSocketCode::kProtocolError});
+    if (sent == 1014) other_code = WebSocketCode::kProtocolError;  // was registered after Beast's list was made
+    if (sent >= 5000 && is_text) other_code = sent;                // RFC 6455 says nothing of these
   }
 
   // Valid, but for a character that more bytes could complete.

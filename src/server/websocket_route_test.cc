@@ -17,6 +17,7 @@ namespace transept {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::PrometheusText;
 using testing::read_frame;
 using testing::text_frame;
 
