@@ -390,7 +390,7 @@ TEST_F(WebSocketServerTest, WhilePausedTheClientsSocketFillsUp) {
   client.send(text_frame("first"));
   record->wait_for_messages(1);
   socket->pause_reading();
-  constexpr size_t kNumMessages = 200;
+  constexpr size_t kNumMessages = 40;
   std::thread sender([&] {
     for (size_t i = 0; i < kNumMessages; ++i) client.send(text_frame(std::string(1 << 20, 'x')));
   });
