@@ -422,7 +422,9 @@ void HttpConnection::begin_websocket(const HttpHead& head, WebSocketUpgrade upgr
 asio::awaitable<HttpConnection::After> HttpConnection::serve_websocket(const HttpRequest& request) {
   const std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
   exchange->detach();
-  const WebSocketConnection::End end = co_await websocket_->run(request, std::exchange(input_, {}));
+  // Not within the co_await: GCC 12 destroys the string of that twice, without optimisation.
+  auto served = websocket_->run(request, std::exchange(input_, {}));
+  const WebSocketConnection::End end = co_await std::move(served);
   websocket_.reset();
   context_.service.on_done(request, end.was_opened ? 101 : 499, exchange->seconds(), end.num_sent_bytes);
   co_return end.was_closed && !is_stopped_ ? After::kLinger : After::kClose;

@@ -33,16 +33,25 @@ TEST(WebSocketOutbox, GivesMessagesInOrderAndCountsThem) {
 }
 
 TEST(WebSocketOutbox, ASlowReaderIsDroppedAtTheBound) {
-  WebSocketOutbox outbox(2 * kEach + 10, [] {});
+  int num_wakes = 0;
+  WebSocketOutbox outbox(2 * kEach + 10, [&] { ++num_wakes; });
   outbox.send(std::string(10, 'x'), true);
   outbox.send("", true);
   EXPECT_FALSE(outbox.is_gone());
   EXPECT_EQ(outbox.num_unsent_bytes(), 2 * kEach + 10);
   outbox.send("", true);
   EXPECT_TRUE(outbox.is_gone());
+  EXPECT_EQ(num_wakes, 3);
   EXPECT_TRUE(outbox.was_too_slow());
   EXPECT_EQ(outbox.num_unsent_bytes(), 0);
   EXPECT_FALSE(outbox.take_message().has_value());
+}
+
+TEST(WebSocketOutbox, TheBoundIsExact) {
+  WebSocketOutbox outbox(2 * kEach + 10, [] {});
+  outbox.send(std::string(10, 'x'), true);
+  outbox.send("y", true);  // a byte beyond it
+  EXPECT_TRUE(outbox.is_gone());
 }
 
 TEST(WebSocketOutbox, OneLargeMessageIsNoSignOfASlowReader) {

@@ -1,5 +1,5 @@
-// WebSockets of a running server, by a client that sends bytes as it is told: frames right and wrong, limits,
-// deadlines, draining, and HTTP beside them.
+// WebSockets of a running server, by a client that sends bytes as it is told: handshakes and frames right and wrong,
+// and HTTP beside them. websocket_limits_test.cc has what the server sends, its deadlines and bounds.
 #include "net/websocket.h"
 
 #include <gmock/gmock.h>
@@ -25,23 +25,13 @@ using testing::kClose;
 using testing::kContinuation;
 using testing::kPing;
 using testing::kPong;
-using testing::kText;
 using ::testing::Not;
 using testing::read_frame;
 using testing::SocketRecord;
 using testing::text_frame;
 using Message = SocketRecord::Message;
 
-class WebSocketServerTest : public testing::WebSocketTest {
- protected:
-  void expect_echo(RawClient& client, const std::string& text) {
-    client.send(text_frame(text));
-    const auto frame = read_frame(client);
-    ASSERT_TRUE(frame.has_value());
-    EXPECT_EQ(frame->opcode, kText);
-    EXPECT_EQ(frame->payload, text);
-  }
-};
+using WebSocketServerTest = testing::WebSocketTest;
 
 TEST_F(WebSocketServerTest, OpensEchoesAndCloses) {
   subprotocol = "chat";
@@ -151,6 +141,7 @@ TEST_F(WebSocketServerTest, WrongFramesCloseWithTheirCode) {
       {"no UTF-8", text_frame("\xff"), 1007},
       {"half a character", text_frame("a\xe2\x82"), 1007},
       {"half a character, and no bytes behind it", fragment("a\xe2\x82").bytes() + rest(""), 1007},
+      {"three bytes of four, and no bytes behind them", fragment("\xf0\x9f\x98").bytes() + rest(""), 1007},
       {"half a character, and another", fragment("\xe2").bytes() + rest("a"), 1007},
       {"a surrogate", text_frame("\xed\xa0\x80"), 1007},
       {"a character in too many bytes", text_frame("\xc0\x80"), 1007},
@@ -191,6 +182,19 @@ TEST_F(WebSocketServerTest, AMessageOfTheLargestSizeIsTaken) {
   EXPECT_EQ(record->wait_for_messages(2).back().bytes.size(), 1000);
 }
 
+// A connection that closes over unread bytes is reset, and its close frame can be lost.
+TEST_F(WebSocketServerTest, ACloseFrameIsNotLostOverWhatIsUnread) {
+  start();
+  RawClient client(server->port());
+  open(client);
+  client.send(ClientFrame{.is_masked = false}.bytes() + std::string(1 << 20, 'x'));
+  const auto close = read_frame(client);
+  ASSERT_TRUE(close.has_value());
+  EXPECT_EQ(close->code(), 1002);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(client.send("more"));
+}
+
 // Each test's handler is told the code of each of these ends once.
 TEST_F(WebSocketServerTest, TheHandlerIsToldTheCode) {
   const auto code_told = [this](const std::string& frames) {
@@ -223,7 +227,10 @@ TEST_F(WebSocketServerTest, TheHandlerIsToldThatTheClientIsGone) {
 TEST_F(WebSocketServerTest, AHandlerThatThrowsEndsItsWebSocketAlone) {
   start();
   RawClient other(server->port());
-  EXPECT_EQ(code_after(text_frame("throw")), WebSocketCode::kInternal);
+  std::string frames = text_frame("throw");
+  for (int i = 0; i < 20; ++i) frames += text_frame("behind");
+  EXPECT_EQ(code_after(frames), WebSocketCode::kInternal);
+  EXPECT_EQ(record->num_messages(), 0);
   EXPECT_EQ(other.ask(get_request("/")).status, 200);
 }
 
@@ -294,305 +301,6 @@ TEST_F(WebSocketServerTest, ARefusalComesBeforeTheHandshake) {
   RawClient client(server->port());
   EXPECT_EQ(client.ask(handshake()).status, 403);
   EXPECT_EQ(client.ask(get_request("/socket")).status, 403);
-}
-
-// ---- What the server sends
-
-TEST_F(WebSocketServerTest, AnyThreadMaySend) {
-  start();
-  RawClient client(server->port());
-  open(client);
-  const auto socket = record->wait_for_open();
-  constexpr int kNumThreads = 4, kNumEach = 200;
-  std::vector<std::thread> threads;
-  threads.reserve(kNumThreads);
-  for (int t = 0; t < kNumThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kNumEach; ++i) socket->send(std::to_string(t) + " " + std::to_string(i), true);
-    });
-  }
-  std::vector<int> next(kNumThreads);
-  for (int i = 0; i < kNumThreads * kNumEach; ++i) {
-    const auto frame = read_frame(client);
-    ASSERT_TRUE(frame.has_value());
-    const auto thread = static_cast<size_t>(frame->payload[0] - '0');
-    EXPECT_EQ(frame->payload, std::to_string(thread) + " " + std::to_string(next.at(thread)++));
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(becomes_true([&] { return socket->num_unsent_bytes() == 0; }));
-  EXPECT_FALSE(socket->is_gone());
-}
-
-TEST_F(WebSocketServerTest, CloseComesBehindWhatWasSent) {
-  start();
-  RawClient client(server->port());
-  open(client);
-  const auto socket = record->wait_for_open();
-  const std::string large(1 << 20, 'x');
-  socket->send(large, true);
-  socket->send("last", true);
-  socket->close(4000, "why");
-  socket->send("too late", true);
-  EXPECT_EQ(read_frame(client)->payload, large);
-  EXPECT_EQ(read_frame(client)->payload, "last");
-  const auto close = read_frame(client);
-  ASSERT_TRUE(close.has_value());
-  EXPECT_EQ(close->code(), 4000);
-  EXPECT_EQ(close->payload.substr(2), "why");
-  client.send(text_frame("ignored") + close_frame(4000));
-  EXPECT_EQ(client.read_all(), "");
-  EXPECT_EQ(record->wait_for_close(), 4000);
-  EXPECT_EQ(record->num_messages(), 0);
-}
-
-TEST_F(WebSocketServerTest, AClientThatDoesNotAnswerACloseIsLeft) {
-  options.websocket_close_timeout = 100ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  record->wait_for_open()->close(1000, "");
-  EXPECT_EQ(read_frame(client)->code(), 1000);
-  EXPECT_EQ(client.read_all(), "");
-  EXPECT_EQ(record->wait_for_close(), 1000);
-  EXPECT_TRUE(becomes_true([&] { return server->num_connections() == 0; }));
-}
-
-TEST_F(WebSocketServerTest, AReaderThatStopsIsDroppedAtTheBound) {
-  options.max_unsent_bytes = 1 << 20;
-  start();
-  RawClient client(server->port(), 4096);
-  open(client);
-  const auto socket = record->wait_for_open();
-  for (int i = 0; i < 1000 && !socket->is_gone(); ++i) socket->send(std::string(64 << 10, 'x'), false);
-  EXPECT_TRUE(socket->is_gone());
-  EXPECT_EQ(record->wait_for_close(), WebSocketCode::kPolicy);
-}
-
-TEST_F(WebSocketServerTest, AReaderThatStopsIsDroppedInTime) {
-  options.write_timeout = 100ms;
-  options.max_unsent_bytes = 1 << 30;
-  start();
-  RawClient client(server->port(), 4096);
-  open(client);
-  record->wait_for_open()->send(std::string(32 << 20, 'x'), false);
-  EXPECT_EQ(record->wait_for_close(), WebSocketCode::kPolicy);
-  EXPECT_TRUE(record->wait_for_open()->is_gone());
-}
-
-// ---- What it reads, and when
-
-TEST_F(WebSocketServerTest, WhilePausedTheClientsSocketFillsUp) {
-  is_silent = true;
-  start();
-  RawClient client(server->port());
-  open(client);
-  const auto socket = record->wait_for_open();
-  client.send(text_frame("first"));
-  record->wait_for_messages(1);
-  socket->pause_reading();
-  constexpr size_t kNumMessages = 40;
-  std::thread sender([&] {
-    for (size_t i = 0; i < kNumMessages; ++i) client.send(text_frame(std::string(1 << 20, 'x')));
-  });
-  std::this_thread::sleep_for(200ms);
-  EXPECT_LE(record->num_messages(), 2);
-  socket->resume_reading();
-  record->wait_for_messages(1 + kNumMessages);
-  sender.join();
-}
-
-TEST_F(WebSocketServerTest, APausedWebSocketCanBeClosed) {
-  start();
-  RawClient client(server->port());
-  open(client);
-  record->wait_for_open()->pause_reading();
-  client.send(text_frame("unread"));
-  record->wait_for_open()->close(1001, "");
-  EXPECT_EQ(read_frame(client)->code(), 1001);
-  client.send(close_frame(1001));
-  EXPECT_EQ(client.read_all(), "");
-  EXPECT_EQ(record->wait_for_close(), 1001);
-  EXPECT_EQ(record->num_messages(), 0);
-}
-
-TEST_F(WebSocketServerTest, SilentClientsArePingedAndStay) {
-  options.websocket_ping_interval = 50ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  for (int i = 0; i < 6; ++i) {
-    const auto ping = read_frame(client);
-    ASSERT_TRUE(ping.has_value());
-    EXPECT_EQ(ping->opcode, kPing);
-    client.send(ClientFrame{.opcode = kPong, .payload = ping->payload}.bytes());
-  }
-  expect_echo(client, "still here");
-}
-
-TEST_F(WebSocketServerTest, AClientThatAnswersNoPingIsGone) {
-  options.websocket_ping_interval = 50ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  EXPECT_EQ(read_frame(client)->opcode, kPing);
-  EXPECT_EQ(read_frame(client)->opcode, kPing);
-  EXPECT_FALSE(read_frame(client).has_value());
-  EXPECT_EQ(record->wait_for_close(), WebSocketCode::kBroken);
-}
-
-// It cannot be heard, so it is not missed.
-TEST_F(WebSocketServerTest, APausedClientNeedsToAnswerNoPing) {
-  options.websocket_ping_interval = 30ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  record->wait_for_open()->pause_reading();
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(read_frame(client)->opcode, kPing);
-  EXPECT_FALSE(record->wait_for_open()->is_gone());
-}
-
-TEST_F(WebSocketServerTest, FragmentsThatNeverEndAreEnded) {
-  start();
-  const std::string empty = ClientFrame{.opcode = kContinuation, .is_final = false}.bytes();
-  std::string frames = ClientFrame{.is_final = false}.bytes();
-  for (uint64_t i = 0; i < WebSocketConnection::kMaxFragments; ++i) frames += empty;
-  RawClient client(server->port());
-  open(client);
-  client.send(frames);
-  const auto close = read_frame(client);
-  ASSERT_TRUE(close.has_value());
-  EXPECT_EQ(close->code(), WebSocketCode::kPolicy);
-}
-
-TEST_F(WebSocketServerTest, TheMostFragmentsAreTakenAndNotOneMore) {
-  start();
-  const std::string empty = ClientFrame{.opcode = kContinuation, .is_final = false}.bytes();
-  std::string frames = ClientFrame{.payload = "a", .is_final = false}.bytes();
-  for (uint64_t i = 0; i < WebSocketConnection::kMaxFragments - 2; ++i) frames += empty;
-  const std::string last = ClientFrame{.opcode = kContinuation, .payload = "z"}.bytes();
-  RawClient client(server->port());
-  open(client);
-  client.send(frames + last);
-  const auto echo = read_frame(client);
-  ASSERT_TRUE(echo.has_value());
-  EXPECT_EQ(echo->payload, "az");
-  client.send(frames + empty + last);
-  const auto close = read_frame(client);
-  ASSERT_TRUE(close.has_value());
-  EXPECT_EQ(close->code(), WebSocketCode::kPolicy);
-  EXPECT_EQ(record->num_messages(), 1);
-}
-
-TEST_F(WebSocketServerTest, AMessageThatDripsIsEnded) {
-  options.body_timeout = 150ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  client.send(ClientFrame{.payload = "a", .is_final = false}.bytes());
-  std::atomic<bool> has_ended = false;
-  std::thread drops([&] {
-    const std::string next = ClientFrame{.opcode = kContinuation, .payload = "a", .is_final = false}.bytes();
-    for (int i = 0; i < 1000 && !has_ended; ++i, std::this_thread::sleep_for(10ms)) client.send(next);
-  });
-  const auto close = read_frame(client);
-  has_ended = true;
-  drops.join();
-  ASSERT_TRUE(close.has_value());
-  EXPECT_EQ(close->code(), WebSocketCode::kPolicy);
-}
-
-// Its bytes so far would earn it a minute.
-TEST_F(WebSocketServerTest, AMessageThatPausesIsEnded) {
-  options.body_timeout = 150ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  client.send(ClientFrame{.payload = std::string(60 << 10, 'a'), .is_final = false}.bytes());
-  const auto begin = std::chrono::steady_clock::now();
-  const auto close = read_frame(client);
-  ASSERT_TRUE(close.has_value());
-  EXPECT_EQ(close->code(), WebSocketCode::kPolicy);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
-}
-
-// Slowly, but with more than 1 KiB/s and no pause.
-TEST_F(WebSocketServerTest, ALongMessageIsWaitedFor) {
-  options.body_timeout = 600ms;
-  start();
-  RawClient client(server->port());
-  open(client);
-  const std::string part(2 << 10, 'a');
-  client.send(ClientFrame{.payload = part, .is_final = false}.bytes());
-  for (int i = 0; i < 12; ++i) {
-    std::this_thread::sleep_for(100ms);
-    client.send(ClientFrame{.opcode = kContinuation, .payload = part, .is_final = i == 11}.bytes());
-  }
-  const auto echo = read_frame(client);
-  ASSERT_TRUE(echo.has_value());
-  EXPECT_EQ(echo->payload.size(), 13 * part.size());
-}
-
-// ---- The server's end, and its bounds
-
-TEST_F(WebSocketServerTest, DrainingTellsTheHandlerAndWaitsForIt) {
-  is_silent = true;
-  start();
-  RawClient client(server->port());
-  open(client);
-  const auto socket = record->wait_for_open();
-  server->drain();
-  server->drain();
-  EXPECT_FALSE(server->wait_until_answered(50ms));
-  EXPECT_EQ(record->num_drains(), 1);
-  socket->send("what is owed", true);
-  socket->close(WebSocketCode::kGoingAway, "");
-  EXPECT_EQ(read_frame(client)->payload, "what is owed");
-  EXPECT_EQ(read_frame(client)->code(), 1001);
-  client.send(close_frame(1001));
-  EXPECT_TRUE(server->wait_until_answered(10s));
-  EXPECT_EQ(record->wait_for_close(), 1001);
-}
-
-TEST_F(WebSocketServerTest, OneThatOpensWhileTheServerDrainsIsToldAtOnce) {
-  start();
-  RawClient client(server->port());
-  RawClient probe(server->port());
-  EXPECT_EQ(probe.ask(get_request("/")).status, 200);
-  server->drain();
-  open(client);
-  EXPECT_EQ(read_frame(client)->code(), 1001);
-}
-
-TEST_F(WebSocketServerTest, StoppingEndsAllOfThem) {
-  is_silent = true;
-  start();
-  RawClient reading(server->port());
-  RawClient paused(server->port());
-  open(paused);
-  const auto first = record->wait_for_open();
-  first->pause_reading();
-  open(reading);
-  EXPECT_TRUE(becomes_true([&] { return record->wait_for_open() != first; }));
-  const auto socket = record->wait_for_open();
-  std::thread sender([&] {
-    while (!socket->is_gone()) socket->send("x", true);
-  });
-  server->stop();
-  sender.join();
-  EXPECT_EQ(service.wait_for_done(2)[1].status, 101);
-  EXPECT_EQ(record->num_closes(), 2);
-  EXPECT_EQ(record->wait_for_close(), WebSocketCode::kBroken);
-  socket->send("behind the end", true);
-}
-
-TEST_F(WebSocketServerTest, OpenOnesCountAsConnections) {
-  options.max_connections = 1;
-  start();
-  RawClient client(server->port());
-  open(client);
-  EXPECT_EQ(RawClient(server->port()).ask(get_request("/")).status, 503);
-  client.close();
-  EXPECT_TRUE(becomes_true([&] { return RawClient(server->port()).ask(get_request("/")).status == 200; }));
 }
 
 }  // namespace

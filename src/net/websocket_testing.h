@@ -238,6 +238,14 @@ class WebSocketTest : public HttpServerTest {
     return frame->code();
   }
 
+  void expect_echo(RawClient& client, const std::string& text) {
+    client.send(text_frame(text));
+    const auto frame = read_frame(client);
+    ASSERT_TRUE(frame.has_value());
+    EXPECT_EQ(frame->opcode, kText);
+    EXPECT_EQ(frame->payload, text);
+  }
+
   const std::shared_ptr<SocketRecord> record = std::make_shared<SocketRecord>();
   std::string subprotocol;
   size_t max_message_bytes = 1 << 20;
