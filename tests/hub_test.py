@@ -113,6 +113,9 @@ class CacheTest(HubCase):
         files.update({"pytorch_model.bin.index.json": json.dumps(index).encode(), "pytorch_model-00001-of-00001.bin": b"x"})
         self.hub.add("acme/sharded", files)
         self.assertTrue((self.download("acme/sharded") / "pytorch_model-00001-of-00001.bin").exists())
+        read = {"config.json": b'{"bos_token": "<s>"}', "model.bin": b"CTranslate2's" * 50, "vocabulary.json": b"[]", "tokenizer.json": b"{}"}
+        self.hub.add("acme/ct2", {**read, "README.md": b"", "model.onnx": b"x"}, large=["model.bin"])
+        self.assertEqual({path.name for path in self.download("acme/ct2").iterdir()}, set(read))
 
     def test_a_tokenizer_needs_no_weights(self):
         add_sharded(self.hub)

@@ -83,7 +83,10 @@ CachedModel find_cached(const CacheRepo& repo, const std::string& revision, Mode
     return found;
   }
   if (!found.may_run) return found;
-  for (const std::string& file : expected_files(model_type_of(found.snapshot))) {
+  const bool is_ct2 = of_folder.ok() && is_ctranslate2(*of_folder);
+  const std::vector<std::string> expected =
+      is_ct2 ? std::vector<std::string>() : expected_files(model_type_of(found.snapshot));
+  for (const std::string& file : expected) {
     if (!repo.has_file(*commit, file) && !repo.is_marked_missing(*commit, file)) found.missing.push_back(file);
   }
   if (!has_vocabulary(here)) found.missing.emplace_back("tokenizer.json");

@@ -45,6 +45,11 @@ struct WeightForm {
 constexpr WeightForm kWeightForms[] = {{"model.safetensors", "model.safetensors.index.json"},
                                        {"pytorch_model.bin", "pytorch_model.bin.index.json"}};
 
+// CTranslate2's model, and its lists of tokens.
+constexpr std::string_view kCt2Model = "model.bin";
+constexpr std::string_view kCt2Vocabularies[] = {"vocabulary", "shared_vocabulary", "source_vocabulary",
+                                                 "target_vocabulary"};
+
 bool is_shortlist(std::string_view name) { return name.starts_with("lex") && name.ends_with(".s2t.bin"); }
 
 bool contains(std::span<const std::string> paths, std::string_view name) {
@@ -92,8 +97,19 @@ StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelPa
       return selected;
     }
   }
-  return not_found("the repository has no weights that are read (model.safetensors or pytorch_model.bin); it has ",
-                   some_of(paths));
+  if (contains(paths, kCt2Model)) {
+    for (const std::string_view name : kCt2Vocabularies) {
+      for (const std::string_view ending : {".json", ".txt"}) {
+        const std::string file = str_cat(name, ending);
+        if (contains(paths, file)) selected.small.push_back(file);
+      }
+    }
+    selected.weights.emplace_back(kCt2Model);
+    return selected;
+  }
+  return not_found(
+      "the repository has no weights that are read (model.safetensors, pytorch_model.bin, or CTranslate2's ", kCt2Model,
+      "); it has ", some_of(paths));
 }
 
 StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json) {
@@ -118,6 +134,10 @@ std::vector<std::string> expected_files(std::string_view model_type) {
   std::vector<std::string> files = {"generation_config.json", "tokenizer_config.json"};
   if (model_type == "whisper" || model_type == "moonshine") files.emplace_back("preprocessor_config.json");
   return files;
+}
+
+bool is_ctranslate2(const SelectedFiles& selected) {
+  return selected.weights.size() == 1 && selected.weights.front() == kCt2Model;
 }
 
 bool has_vocabulary(std::span<const std::string> files) {

@@ -24,7 +24,8 @@ struct SelectedFiles {
 };
 
 // Chooses among the paths of a listing. Of weights: model.safetensors, else its shards, else pytorch_model.bin, else
-// its shards. Errors (kNotFound): no config.json, or no weights in these forms; says what is there instead.
+// its shards, else CTranslate2's model.bin with its lists of tokens. Errors (kNotFound): no config.json, or no weights
+// in these forms; says what is there instead.
 StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelParts parts);
 
 // Returns the shards that an index names, in order. Errors (kInvalidArgument): no JSON of that form, a shard that is no
@@ -35,6 +36,9 @@ StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json);
 // complete only if it has each or a note that the repository has not (hub/find_cached.h). `model_type` is
 // config.json's.
 std::vector<std::string> expected_files(std::string_view model_type);
+
+// Whether the weights are CTranslate2's: config.json does not say what the model is then.
+bool is_ctranslate2(const SelectedFiles& selected);
 
 // Whether `has` knows a tokenizer's vocabulary, in any form that is read.
 bool has_vocabulary(std::span<const std::string> files);

@@ -40,6 +40,24 @@ TEST(SelectFilesTest, OneFormOfWeights) {
               UnorderedElementsAre("config.json", "pytorch_model.bin.index.json"));
 }
 
+TEST(SelectFilesTest, OfCTranslate2TheListsOfTokensToo) {
+  const Names whisper = {"config.json", "model.bin", "tokenizer.json", "vocabulary.txt", "preprocessor_config.json"};
+  const SelectedFiles selected = select(whisper);
+  EXPECT_THAT(selected.weights, ElementsAre("model.bin"));
+  EXPECT_TRUE(is_ctranslate2(selected));
+  EXPECT_THAT(selected.small,
+              UnorderedElementsAre("config.json", "tokenizer.json", "vocabulary.txt", "preprocessor_config.json"));
+  EXPECT_THAT(select({"config.json", "model.bin", "source.spm", "target.spm", "source_vocabulary.json",
+                      "target_vocabulary.json", "shared_vocabulary.json"})
+                  .small,
+              UnorderedElementsAre("config.json", "source.spm", "target.spm", "source_vocabulary.json",
+                                   "target_vocabulary.json", "shared_vocabulary.json"));
+  const SelectedFiles of_transformers = select({"config.json", "model.bin", "pytorch_model.bin", "vocabulary.json"});
+  EXPECT_THAT(of_transformers.weights, ElementsAre("pytorch_model.bin"));
+  EXPECT_THAT(of_transformers.small, ElementsAre("config.json"));
+  EXPECT_FALSE(is_ctranslate2(of_transformers));
+}
+
 TEST(SelectFilesTest, ATokenizerNeedsNoWeights) {
   const SelectedFiles selected =
       select({"config.json", "spiece.model", "model.safetensors", "lex.s2t.bin"}, ModelParts::kTokenizer);
