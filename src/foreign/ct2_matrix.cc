@@ -61,6 +61,8 @@ class Ct2Matrix final : public MatrixSource {
     }
   }
 
+  bool is_quantized() const override { return !float_type(stored_.dtype).has_value(); }
+
   void release_rows(int64_t begin, int64_t count) const override {
     const int64_t end = std::min(begin + count, stored_.rows);
     if (stored_.file == nullptr || begin >= end) return;

@@ -4,6 +4,7 @@
 
 #include "layers/tap_source.h"
 #include "layers/transposed_source.h"
+#include "ops/round_inputs.h"
 
 namespace transept {
 namespace {
@@ -95,32 +96,97 @@ std::vector<float> rows_of(const std::vector<float>& bias, const std::vector<Ind
   return kept;
 }
 
+// Sources side by side whose inputs are rounded in one way.
+struct Run {
+  LinearSpec spec;
+  InputQuantization inputs;
+};
+
+StatusOr<std::vector<Run>> runs_of(WeightMap& weights, const LinearSpec& spec) {
+  std::vector<Run> runs;
+  for (const LinearSource& source : spec.sources) {
+    ASSIGN_OR_RETURN(const InputQuantization inputs, weights.inputs_of(source.weight, spec.in_features));
+    if (runs.empty() || runs.back().inputs != inputs) {
+      runs.push_back({spec, inputs});
+      runs.back().spec.sources.clear();
+    }
+    runs.back().spec.sources.push_back(source);
+  }
+  for (Run& run : runs) {
+    if (!weights.rounds_inputs()) run.inputs = {};
+  }
+  return runs;
+}
+
 }  // namespace
 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
+  ASSIGN_OR_RETURN(const std::vector<Run> runs, runs_of(weights, spec));
+  if (runs.size() == 1) return load_one(weights, spec, packing, runs.front().inputs);
+  Linear whole(PackedMatrix(0, spec.in_features, {}, packing.pool), {}, {});
+  for (const Run& run : runs) {
+    ASSIGN_OR_RETURN(Linear part, load_one(weights, run.spec, packing, run.inputs));
+    whole.parts_.push_back(std::move(part));
+  }
+  return whole;
+}
+
+StatusOr<Linear> Linear::load_one(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing,
+                                  const InputQuantization& inputs) {
   const Ranks& ranks = packing.ranks;
   MatrixToLoad matrix{spec.sources.front().weight, num_outputs(spec), spec.in_features, spec.inputs};
   matrix.rows = rows_of_rank(spec, ranks);
   if (spec.split == Split::kInputs) matrix.columns = share_of(spec.in_features, spec.unit, ranks);
   ASSIGN_OR_RETURN(PackedMatrix packed,
                    load_matrix(packing, weights, matrix, [&] { return open_sources(weights, spec); }));
+  for (const LinearSource& source : spec.sources) {
+    if (inputs.rounds() && packing.report != nullptr) packing.report->back().inputs.emplace_back(source.weight, inputs);
+  }
   ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec));
   // Sums of all ranks have it once.
   if (spec.split == Split::kInputs && ranks.rank != 0) bias.clear();
   DeviceMemory& memory = weights.memory();
-  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory));
+  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory), inputs);
+}
+
+int64_t Linear::out_features() const {
+  int64_t count = packed_.n();
+  for (const Linear& part : parts_) count += part.out_features();
+  return count;
+}
+
+TensorView Linear::seen_inputs(Context& context, const GemmInput& x) const {
+  if (!inputs_.rounds()) return x.x;
+  const int64_t rows = x.x.dim(0), columns = x.x.dim(1);
+  const std::span<float> memory = context.arena.allocate_span<float>(rows * columns);
+  const TensorView rounded(memory.data(), DType::kFloat32, {rows, columns});
+  round_inputs(context, x.x, inputs_, x.statistics, rounded);
+  return rounded;
 }
 
 void Linear::forward(Context& context, const GemmInput& x, const Epilogue& epilogue, const TensorView& y) const {
   DCHECK(epilogue.bias == nullptr);
+  int64_t column = 0;
+  for (const Linear& part : parts_) {
+    const int64_t end = column + part.out_features();
+    Epilogue own = epilogue;
+    if (own.residual.raw != nullptr) own.residual = own.residual.columns(column, end);
+    part.forward(context, x, own, y.columns(column, end));
+    column = end;
+  }
+  if (!parts_.empty()) return;
   Epilogue whole = epilogue;
   whole.bias = bias_.data();
-  gemm(context, x, packed_, whole, y);
+  if (!inputs_.rounds()) return gemm(context, x, packed_, whole, y);
+  const Arena::Scope scope(context.arena);
+  gemm(context, {seen_inputs(context, x), x.statistics}, packed_, whole, y);
 }
 
 void Linear::forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
                                 FunctionRef<void(const ColumnPiece&)> then) const {
-  gemm_by_columns(context, x, packed_, bias_.data(), y, then);
+  CHECK(parts_.empty());
+  const Arena::Scope scope(context.arena);
+  gemm_by_columns(context, seen_inputs(context, x), packed_, bias_.data(), y, then);
 }
 
 }  // namespace transept

@@ -1,5 +1,6 @@
 // y = activation(x w^T + bias) + residual, with weights from a checkpoint.
 //
+// Where the checkpoint itself rounds inputs (tensor/input_quantization.h), they are rounded first, and then multiplied.
 // How the weights are stored is the layer's own affair: no other class sees its panels, but for ChosenOutputs, which
 // copies some of its outputs. Immutable after loading, so thread-safe; owned by the model.
 #pragma once
@@ -64,21 +65,31 @@ class Linear final {
   void forward_by_columns(Context& context, const TensorView& x, const TensorView& y,
                           FunctionRef<void(const ColumnPiece&)> then) const;
 
+  // What the product sees of x: x itself, or rounded in step memory.
+  TensorView seen_inputs(Context& context, const GemmInput& x) const;
+  bool rounds_inputs() const { return inputs_.rounds(); }
+
   // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape). While
   // loading only.
   void set_bias(DeviceFloats bias) { bias_ = std::move(bias); }
 
   // Of this rank's part.
   int64_t in_features() const { return packed_.k(); }
-  int64_t out_features() const { return packed_.n(); }
+  int64_t out_features() const;
 
  private:
   friend class ChosenOutputs;  // copies outputs
 
-  Linear(PackedMatrix packed, DeviceFloats bias) : packed_(std::move(packed)), bias_(std::move(bias)) {}
+  Linear(PackedMatrix packed, DeviceFloats bias, const InputQuantization& inputs)
+      : packed_(std::move(packed)), bias_(std::move(bias)), inputs_(inputs) {}
+
+  static StatusOr<Linear> load_one(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing,
+                                   const InputQuantization& inputs);
 
   PackedMatrix packed_;
   DeviceFloats bias_;  // empty: none
+  InputQuantization inputs_;
+  std::vector<Linear> parts_;  // products side by side that round their inputs in different ways; else empty
 };
 
 }  // namespace transept

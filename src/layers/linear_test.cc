@@ -296,7 +296,7 @@ TEST_F(CodedLinear, Int8CodesAreNotRoundedAgain) {
   EXPECT_EQ(product(load(*weights, spec(), kInt8Format), x_), expected);
 }
 
-TEST_F(CodedLinear, OtherStoragesRoundWhatTheCodesMean) {
+TEST_F(CodedLinear, OnlyInt8RoundsWhatTheCodesMean) {
   for (const CodedValues& values : testing::coded_examples("m", kOut, kIn)) {
     std::vector<float> meant;
     for (int64_t i = 0; i < kOut * kIn; ++i) meant.push_back(static_cast<float>(values.weight(i / kIn, i % kIn)));
@@ -305,10 +305,72 @@ TEST_F(CodedLinear, OtherStoragesRoundWhatTheCodesMean) {
     const auto coded = open_coded(folder, values), widened = open(as_floats.path());
     for (const WeightFormat& storage : {kFloat32Format, kFloat16Format, kBFloat16Format, kInt8Format}) {
       if (storage == values.format) continue;
-      EXPECT_EQ(product(load(*coded, spec(), storage), x_), product(load(*widened, spec(), storage), x_))
+      const WeightFormat& kept = storage == kInt8Format ? kInt8Format : kFloat32Format;
+      EXPECT_EQ(product(load(*coded, spec(), storage), x_), product(load(*widened, spec(), kept), x_))
           << weight_format_name(values.format) << " as " << weight_format_name(storage);
+      EXPECT_EQ(report_.back().format.weights, kept);
     }
   }
+}
+
+// A format that rounds the inputs, too.
+class RoundingReader final : public MatrixReader {
+ public:
+  explicit RoundingReader(const WeightFormat& format) : matrices_(format) {}
+  bool has(const WeightMap& weights, std::string_view name) const override { return matrices_.has(weights, name); }
+  StatusOr<std::unique_ptr<MatrixSource>> open(WeightMap& weights, std::string_view name, int64_t n, int64_t k,
+                                               WeightUse use) const override {
+    return matrices_.open(weights, name, n, k, use);
+  }
+  StatusOr<InputQuantization> inputs_of(WeightMap& /*weights*/, std::string_view /*name*/,
+                                        int64_t /*k*/) const override {
+    return InputQuantization{.type = InputQuantization::Type::kInteger};
+  }
+
+ private:
+  testing::TestReader matrices_;
+};
+
+TEST_F(CodedLinear, InputsAreRoundedAsTheFormatDefinesIt) {
+  const CodedValues values = testing::coded_examples("m", kOut, kIn)[0];
+  const TestFolder folder;
+  std::vector<float> x = x_;
+  std::fill_n(x.begin(), kIn, 0.0f);                          // a row of zeros
+  x[kIn] = 127.5f, x[kIn + 1] = 2.5f, x[kIn + 2] = -3.5f;     // steps of 1: ties go to 2 and -4
+  std::fill(x.begin() + kIn + 3, x.begin() + 2 * kIn, 0.5f);  // and to 0
+  x[2 * kIn + 5] = NAN;
+  const auto rounds = [&](bool does) {
+    std::vector<TestTensor> tensors;
+    values.add_to(tensors);
+    write(folder, tensors);
+    const auto weights = open(folder.path());
+    weights->set_matrix_reader(std::make_unique<RoundingReader>(values.format));
+    weights->set_rounds_inputs(does);
+    return product(load(*weights, spec(), std::nullopt), x);
+  };
+  const std::vector<float> y = rounds(true);
+  for (int64_t row = 0; row < kRows; ++row) {
+    float largest = 0;
+    for (int64_t j = 0; j < kIn; ++j) largest = std::max(largest, std::abs(x[static_cast<size_t>(row * kIn + j)]));
+    const float scale = largest / 127.5f;
+    for (int64_t i = 0; i < kOut; ++i) {
+      const float result = y[static_cast<size_t>(row * kOut + i)];
+      if (row == 2) {
+        ASSERT_TRUE(std::isnan(result));
+        continue;
+      }
+      double sum = 0, size = 0;
+      for (int64_t j = 0; j < kIn && scale > 0; ++j) {
+        const double code = std::rint(x[static_cast<size_t>(row * kIn + j)] / scale);  // the mode is nearest, even
+        const double term = values.weight(i, j) * (std::min(code, 127.0) * scale);
+        sum += term, size += std::abs(term);
+      }
+      ASSERT_NEAR(result, sum, 3e-7 * size) << row << ", " << i;
+    }
+  }
+  EXPECT_EQ(report_.back().inputs.size(), 1u);
+  EXPECT_NE(rounds(false).back(), y.back());
+  EXPECT_TRUE(report_.back().inputs.empty());
 }
 
 TEST_F(CodedLinear, RanksDivideCodesToo) {

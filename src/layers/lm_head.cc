@@ -20,7 +20,12 @@ void LmHead::logits_by_ids(Context& context, const TensorView& hidden, const Ten
 }
 
 void LmHead::chosen_logits(Context& context, std::span<const ChosenProduct> products) const {
-  ChosenOutputs::forward(context, linear_, products);
+  if (!linear_.rounds_inputs()) return ChosenOutputs::forward(context, linear_, products);
+  for (ChosenProduct product : products) {
+    const Arena::Scope scope(context.arena);
+    product.x = linear_.seen_inputs(context, product.x);
+    ChosenOutputs::forward(context, linear_, std::span(&product, 1));
+  }
 }
 
 }  // namespace transept

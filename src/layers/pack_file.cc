@@ -32,6 +32,7 @@ Status write_pack_file(const std::string& path, WeightMap& weights, std::span<co
     const auto [place, is_new] = tag.matrices.emplace(layer.name, matrix);
     // Two layers that share a matrix pack the same bytes.
     CHECK(is_new || place->second == matrix, layer.name, " is packed in two ways");
+    for (const auto& [name, inputs] : layer.inputs) tag.inputs.emplace(name, inputs);
     if (is_new) add_matrix(tensors, layer);
   }
   for (SafetensorsTensor& tensor : weights.read_tensors()) tensors.push_back(std::move(tensor));

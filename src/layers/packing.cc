@@ -30,7 +30,7 @@ InputRounding int8_inputs(LayerInputs inputs) {
 void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, const WeightFormat& stored) {
   if (options.report == nullptr) return;
   options.report->push_back(
-      {name, packed.format(), packed.bytes(), packed.n(), packed.k(), stored, packed.is_view(), packed.views()});
+      {name, packed.format(), packed.bytes(), packed.n(), packed.k(), stored, packed.is_view(), {}, packed.views()});
 }
 
 template <typename T>
@@ -177,6 +177,14 @@ WeightFormat common_format(const MatrixSources& sources) {
   return is_mixed ? kFloat32Format : first;
 }
 
+bool is_quantized(const WeightFormat& format) { return format.is_codes() || format.is_small_float(); }
+
+// Numbers that the file has rounded already are rounded to no other floats: a type that is asked for applies to what is
+// not quantised. Codes are what int8 and its like make of them.
+PackedFormat without_second_rounding(const PackedFormat& wanted, bool is_quantized) {
+  return is_quantized && !wanted.weights.is_codes() ? PackedFormat{kFloat32Format} : wanted;
+}
+
 std::string format_text(const PackedFormat& format) {
   return str_cat(weight_format_name(format.weights), format.has_wide_inputs() ? " with wide inputs" : "");
 }
@@ -197,7 +205,9 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
     return refuse("is [", of.n, ", ", of.k, "], expected [", matrix.n, ", ", matrix.k, "]");
   }
   const PackedFormat& held = of.format;
-  const PackedFormat wanted = options.as_packed ? held : choose_format(options, matrix, of.stored);
+  const PackedFormat chosen =
+      without_second_rounding(choose_format(options, matrix, of.stored), is_quantized(of.stored));
+  const PackedFormat wanted = options.as_packed ? held : chosen;
   // What inputs are rounded to shows in the product alone, not in the bytes.
   const bool fits = wanted.weights == held.weights && wanted.has_wide_inputs() == held.has_wide_inputs();
   ASSIGN_OR_RETURN(PackedMatrix packed, view_packed(options, weights, matrix.name, of, fits ? wanted : held));
@@ -240,7 +250,9 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
   }
   ASSIGN_OR_RETURN(const MatrixSources sources, open());
   const WeightFormat stored = common_format(sources);
-  PackedMatrix packed = pack(options, matrix, sources, choose_format(options, matrix, stored));
+  const bool has_quantized = std::ranges::any_of(sources, [](const auto& source) { return source->is_quantized(); });
+  const PackedFormat format = without_second_rounding(choose_format(options, matrix, stored), has_quantized);
+  PackedMatrix packed = pack(options, matrix, sources, format);
   note(options, matrix.name, packed, stored);
   return packed;
 }
@@ -269,6 +281,25 @@ std::string widened_text(const std::vector<PackedLayer>& layers) {
   return text;
 }
 
+// By how inputs are rounded: of one scale for all rows, without the scale.
+std::string inputs_text(const std::vector<PackedLayer>& layers) {
+  std::map<std::string, int64_t> counts;
+  for (const PackedLayer& layer : layers) {
+    for (const auto& [name, inputs] : layer.inputs) {
+      std::string kind = input_quantization_name(inputs);
+      constexpr std::string_view kTensor = "-tensor";
+      if (inputs.is_static()) kind.resize(kind.find(kTensor) + kTensor.size());
+      ++counts[kind];
+    }
+  }
+  std::string text;
+  for (const auto& [kind, count] : counts) {
+    text += str_cat(text.empty() ? "; inputs rounded as the checkpoint says: " : ", ", kind, " in ", count,
+                    count == 1 ? " matrix" : " matrices");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string storage_text(const std::vector<PackedLayer>& layers) {
@@ -287,7 +318,7 @@ std::string storage_text(const std::vector<PackedLayer>& layers) {
                             count == 1 ? " matrix" : " matrices"));
   }
   return join(parts, ", ") + (mapped > 0 ? str_cat("; ", format_bytes(mapped), " of them mapped") : std::string()) +
-         widened_text(layers);
+         widened_text(layers) + inputs_text(layers);
 }
 
 }  // namespace transept

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/function_ref.h"
@@ -14,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "layers/split.h"
 #include "ops/packed_matrix.h"
+#include "tensor/input_quantization.h"
 #include "tensor/weight_format.h"
 #include "weights/matrix_source.h"
 #include "weights/weight_map.h"
@@ -35,7 +37,9 @@ struct PackedLayer {
   int64_t n = 0, k = 0;
   WeightFormat stored = {};  // in the checkpoint
   bool is_mapped = false;    // a view of the packed folder's file: memory that processes share
-  PackedBytes views = {};    // in the options' pool or the mapped file: live as long as the model
+  // What its inputs are rounded to before the product, by the names of those of its matrices that have it.
+  std::vector<std::pair<std::string, InputQuantization>> inputs = {};
+  PackedBytes views = {};  // in the options' pool or the mapped file: live as long as the model
 };
 
 // Narrower layers are never int8. Keys and values of narrower models are int8 only on request: rounding errors do not
@@ -50,9 +54,9 @@ struct PackOptions {
       : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
-  // What matrices are stored as: a format that has_panels(). kBFloat16Format rounds inputs too, where such products
-  // are fast (InputRounding). Unset: as the checkpoint stores each, without loss; a fused product of different formats
-  // is float32.
+  // What matrices are stored as: a format that has_panels(); floats apply to matrices that are not quantised in the
+  // checkpoint, which become float32. kBFloat16Format rounds inputs too, where such products are fast (InputRounding).
+  // Unset: as the checkpoint stores each, without loss; a fused product of different formats is float32.
   std::optional<WeightFormat> storage;
   int64_t least_int8_width = 0;  // layers with fewer inputs or outputs are never int8 (kLeastInt8Width)
   // Take the matrices of a packed folder as they are, whatever `storage` says.
@@ -91,7 +95,7 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
                                    FunctionRef<StatusOr<MatrixSources>()> open);
 
 // "int8 58.1 MiB in 97 matrices, float32 0.1 MiB in 2 matrices; 58.2 MiB of them mapped; widened from int4-g32: 2
-// matrices, 12.5 KiB to 0.1 MiB".
+// matrices, 12.5 KiB to 0.1 MiB; inputs rounded as the checkpoint says: int8-token in 12 matrices".
 std::string storage_text(const std::vector<PackedLayer>& layers);
 
 }  // namespace transept

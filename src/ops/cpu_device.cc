@@ -7,6 +7,7 @@ namespace {
 
 constexpr OpTable kCpuOps = {
     .gemm = cpu_ops::gemm,
+    .round_inputs = cpu_ops::round_inputs,
     .layer_norm = cpu_ops::layer_norm,
     .group_norm = cpu_ops::group_norm,
     .rms_norm = cpu_ops::rms_norm,

@@ -7,6 +7,8 @@ namespace transept::cpu_ops {
 
 void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
           const TensorView& y);
+void round_inputs(Context& context, const TensorView& x, const InputQuantization& inputs,
+                  const RowStatistics* statistics, const TensorView& y);
 void layer_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
                 const TensorView& y);
 void group_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,

@@ -6,6 +6,7 @@
 #include "ops/norm.h"
 #include "ops/op_table.h"
 #include "ops/rope.h"
+#include "ops/round_inputs.h"
 #include "ops/rows.h"
 
 namespace transept {
@@ -13,6 +14,11 @@ namespace transept {
 void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
           const TensorView& y) {
   context.device.ops().gemm(context, input, w, epilogue, y);
+}
+
+void round_inputs(Context& context, const TensorView& x, const InputQuantization& inputs,
+                  const RowStatistics* statistics, const TensorView& y) {
+  context.device.ops().round_inputs(context, x, inputs, statistics, y);
 }
 
 void layer_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,

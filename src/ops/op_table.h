@@ -19,6 +19,7 @@ namespace transept {
 class PackedMatrix;
 struct Epilogue;
 struct GemmInput;
+struct InputQuantization;
 struct Rope;
 struct RopeAngles;
 
@@ -29,6 +30,9 @@ struct OpTable {
   // ops/gemm.h
   void (*gemm)(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
                const TensorView& y);
+  // ops/round_inputs.h
+  void (*round_inputs)(Context& context, const TensorView& x, const InputQuantization& inputs,
+                       const RowStatistics* statistics, const TensorView& y);
   // ops/norm.h
   void (*layer_norm)(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
                      const TensorView& y);

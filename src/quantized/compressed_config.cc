@@ -96,6 +96,7 @@ class Reader final {
     ASSIGN_OR_RETURN(group.targets, patterns(object, reader, "targets"));
     ASSIGN_OR_RETURN(group.form_name, reader.string("format", format_ == kMixed ? std::string() : format_));
     group.rounds_inputs = reader.has("input_activations") || reader.has("output_activations");
+    RETURN_IF_ERROR(read_inputs(object, reader, group));
     const Json* weights = object.find("weights");
     if (weights == nullptr || weights->is_null()) {
       group.form = CompressedForm::kOther;
@@ -105,6 +106,42 @@ class Reader final {
       return reader.error("weights", str_cat("expected an object, got ", weights->kind_name()));
     RETURN_IF_ERROR(read_weights(*weights, str_cat(place, ".weights"), group));
     return group;
+  }
+
+  static Status read_inputs(const Json& object, const ConfigReader& of_group, CompressedGroup& group) {
+    if (of_group.has("output_activations")) group.unread_inputs = "output_activations: outputs of products";
+    const Json* inputs = object.find("input_activations");
+    if (inputs == nullptr || inputs->is_null()) return ok_status();
+    if (!inputs->is_object()) {
+      return of_group.error("input_activations", str_cat("expected an object, got ", inputs->kind_name()));
+    }
+    const ConfigReader reader(*inputs, str_cat(of_group.file(), ".input_activations"));
+    ASSIGN_OR_RETURN(const int64_t bits, reader.integer("num_bits", 1, 64, 8));
+    ASSIGN_OR_RETURN(const std::string type, reader.string("type", std::string("int")));
+    ASSIGN_OR_RETURN(group.inputs.is_symmetric, reader.boolean("symmetric", true));
+    ASSIGN_OR_RETURN(const int64_t size, reader.integer("group_size", -1, kMaxGroupSize, 0));
+    ASSIGN_OR_RETURN(const std::string strategy, reader.string("strategy", std::string(size > 0 ? "group" : "tensor")));
+    const auto refuse = [&](std::string_view field, std::string_view what) {
+      if (group.unread_inputs.empty()) group.unread_inputs = str_cat("input_activations.", field, ": ", what);
+      return ok_status();
+    };
+    if (type != "int" && type != "float") return reader.error("type", "expected int or float");
+    const bool is_float = type == "float";
+    if (is_float ? bits != 8 : bits < 2 || bits > 8) return refuse("num_bits", str_cat(bits, " of type ", type));
+    if (is_float && !group.inputs.is_symmetric) return refuse("symmetric", "false of type float");
+    if (reader.has("scale_dtype")) return refuse("scale_dtype", "a type of scales");
+    const Json* dynamic = inputs->find("dynamic");
+    const bool is_switch = dynamic == nullptr || dynamic->is_null() || dynamic->is_bool();
+    if (!is_switch) return refuse("dynamic", dynamic->dump().substr(0, 60));
+    const bool is_dynamic = dynamic != nullptr && dynamic->is_bool() && dynamic->as_bool();
+    if (is_dynamic && strategy == "tensor") return refuse("strategy", "tensor, of a whole batch at once");
+    const bool is_read = is_dynamic ? strategy == "token" || (strategy == "group" && size > 0) : strategy == "tensor";
+    if (!is_read) return refuse("strategy", str_cat(strategy.substr(0, 60), is_dynamic ? ", dynamic" : ", static"));
+    group.inputs.type = is_float ? InputQuantization::Type::kFloat8 : InputQuantization::Type::kInteger;
+    group.inputs.bits = static_cast<int32_t>(bits);
+    group.inputs.group = strategy == "group" ? static_cast<int32_t>(size) : 0;
+    group.has_input_scale = !is_dynamic;
+    return ok_status();
   }
 
   static Status read_weights(const Json& object, const std::string& place, CompressedGroup& group) {

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "quantized/name_pattern.h"
+#include "tensor/input_quantization.h"
 
 namespace transept {
 
@@ -32,6 +33,11 @@ struct CompressedGroup {
   int64_t block_outputs = 0, block_inputs = 0;
   bool is_symmetric = true;
   bool rounds_inputs = false;  // input_activations or output_activations
+  // What they are rounded to, as far as the config says it, and whether the tensors L.input_scale and
+  // L.input_zero_point say the rest.
+  InputQuantization inputs = {};
+  bool has_input_scale = false;
+  std::string unread_inputs;  // the field of a rounding that is not done, and why; "": none
 };
 
 struct CompressedConfig {

@@ -169,8 +169,7 @@ bool CompressedReader::has(const WeightMap& weights, std::string_view name) cons
   return form.has_value() && (form->dtype == "I8" || form->dtype == "F8_E4M3");
 }
 
-StatusOr<std::unique_ptr<MatrixSource>> CompressedReader::open(WeightMap& weights, std::string_view name, int64_t n,
-                                                               int64_t k, WeightUse use) const {
+StatusOr<const CompressedGroup*> CompressedReader::group_of(const WeightMap& weights, std::string_view name) const {
   const std::string packed = str_cat(module_of(name), ".weight_packed");
   const std::string_view tensor = weights.has_tensor(packed) ? std::string_view(packed) : name;
   // The file's spelling is the module's name that patterns mean.
@@ -184,7 +183,36 @@ StatusOr<std::unique_ptr<MatrixSource>> CompressedReader::open(WeightMap& weight
     return weights.tensor_error(tensor,
                                 str_cat("is quantised, and no group of ", config_.file, ": config_groups targets it"));
   }
+  return group;
+}
+
+StatusOr<std::unique_ptr<MatrixSource>> CompressedReader::open(WeightMap& weights, std::string_view name, int64_t n,
+                                                               int64_t k, WeightUse use) const {
+  ASSIGN_OR_RETURN(const CompressedGroup* group, group_of(weights, name));
   return Opener(weights, use, *group, module_of(name), n, k).open();
+}
+
+StatusOr<InputQuantization> CompressedReader::inputs_of(WeightMap& weights, std::string_view name, int64_t k) const {
+  ASSIGN_OR_RETURN(const CompressedGroup* group, group_of(weights, name));
+  InputQuantization inputs = group->inputs;
+  if (inputs.group > 0 && k % inputs.group != 0) {
+    return weights.tensor_error(name, str_cat("groups of ", inputs.group, " inputs do not divide its ", k));
+  }
+  if (!group->has_input_scale) return inputs;
+  MatrixParts parts(weights, WeightUse::kPacked);
+  const std::string scale = str_cat(module_of(name), ".input_scale");
+  const std::string zero = str_cat(module_of(name), ".input_zero_point");
+  ASSIGN_OR_RETURN(const std::vector<float> scales, parts.scales(scale, 1, 1));
+  if (!(scales[0] > 0)) return parts.error(scale, "is not above 0");
+  inputs.scale = scales[0];
+  if (inputs.is_symmetric) return inputs;
+  if (!parts.has(zero, "I8")) return parts.error(zero, "is missing, or no I8");
+  ASSIGN_OR_RETURN(const StoredBytes stored, parts.any_bytes(zero, 1));
+  inputs.zero = signed_byte(stored.bytes[0]);
+  const int32_t most = 1 << (inputs.bits - 1);
+  if (inputs.zero < -most || inputs.zero >= most)
+    return parts.error(zero, str_cat("has more than ", inputs.bits, " bits"));
+  return inputs;
 }
 
 }  // namespace transept

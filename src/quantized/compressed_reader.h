@@ -7,6 +7,7 @@
 //                     optional: L.weight_g_idx I32 [k]; -1 in all: none
 //   int-quantized     L.weight I8 [n, k], weight_scale, weight_zero_point I8
 //   float-quantized   L.weight F8_E4M3 [n, k], weight_scale by tensor, channel or block
+//   inputs, static    L.input_scale [1]; asymmetric: L.input_zero_point I8 [1]
 #pragma once
 
 #include "quantized/compressed_config.h"
@@ -22,8 +23,13 @@ class CompressedReader final : public MatrixReader {
   // Errors: MatrixReader's; a module that the config ignores, or that none of its groups targets.
   StatusOr<std::unique_ptr<MatrixSource>> open(WeightMap& weights, std::string_view name, int64_t n, int64_t k,
                                                WeightUse use) const override;
+  // Errors: as open(); a group of inputs that does not divide k; a scale or zero that is missing or out of range.
+  StatusOr<InputQuantization> inputs_of(WeightMap& weights, std::string_view name, int64_t k) const override;
 
  private:
+  // The group of a matrix that is quantised.
+  StatusOr<const CompressedGroup*> group_of(const WeightMap& weights, std::string_view name) const;
+
   CompressedConfig config_;
 };
 

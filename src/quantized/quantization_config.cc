@@ -193,6 +193,9 @@ Status read_compressed(const Json& object, const ConfigReader& reader, Quantizat
     if (group.group > 0) config.name += str_cat(" in groups of ", group.group);
     if (group.rounds_inputs && config.rounds_inputs.empty())
       config.rounds_inputs = str_cat(field, ".input_activations");
+    if (!group.unread_inputs.empty() && config.unread_inputs.empty()) {
+      config.unread_inputs = str_cat(field, ".", group.unread_inputs);
+    }
   }
   if (!compressed.other.empty()) add_format(config, Feature::kCompressedOthers, compressed.other);
   config.has_kv_scheme = reader.has("kv_cache_scheme");

@@ -61,6 +61,7 @@ struct QuantizationConfig {
       settings;
   // The field by which the format itself rounds the inputs of products; "": it does not.
   std::string rounds_inputs;
+  std::string unread_inputs;   // such a field whose rounding is not done, and what it asks for; "": none
   bool has_kv_scheme = false;  // it says how keys and values are quantised, too
 };
 

@@ -139,12 +139,53 @@ TEST(QuantizationConfig, NumbersAreChecked) {
 }
 
 TEST(QuantizationConfig, RoundedInputsAreToldByField) {
-  const auto weights = parse(group(R"("num_bits": 8)", "", "int-quantized"));
-  const auto both =
-      parse(group(R"("num_bits": 8)", R"(, "input_activations": {"num_bits": 8, "dynamic": true})", "int-quantized"));
-  ASSERT_TRUE(weights.ok() && both.ok());
-  EXPECT_EQ(weights->rounds_inputs, "");
-  EXPECT_EQ(both->rounds_inputs, "config_groups.g.input_activations");
+  const auto with = [](std::string_view more) { return parse(group(R"("num_bits": 8)", more, "int-quantized")); };
+  EXPECT_EQ(with("")->rounds_inputs, "");
+  constexpr auto kInteger = InputQuantization::Type::kInteger, kFloat8 = InputQuantization::Type::kFloat8;
+  const struct {
+    const char* inputs;
+    InputQuantization wanted;
+    bool is_static;
+  } rows[] = {
+      {R"("num_bits": 8, "dynamic": true, "strategy": "token")", {.type = kInteger}, false},
+      {R"("num_bits": 4, "dynamic": true, "strategy": "token", "symmetric": false)",
+       {.type = kInteger, .bits = 4, .is_symmetric = false},
+       false},
+      {R"("type": "float", "dynamic": true, "strategy": "token")", {.type = kFloat8}, false},
+      {R"("type": "float", "dynamic": true, "strategy": "group", "group_size": 128)",
+       {.type = kFloat8, .group = 128},
+       false},
+      {R"("dynamic": true, "group_size": 32)", {.type = kInteger, .group = 32}, false},
+      {R"("type": "float", "dynamic": false, "strategy": "tensor")", {.type = kFloat8}, true},
+      {R"("num_bits": 8)", {.type = kInteger}, true},
+  };
+  for (const auto& [inputs, wanted, is_static] : rows) {
+    const auto config = with(str_cat(R"(, "input_activations": {)", inputs, "}"));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->rounds_inputs, "config_groups.g.input_activations");
+    EXPECT_EQ(config->unread_inputs, "") << inputs;
+    const CompressedGroup& of = std::get<CompressedConfig>(config->settings).groups.front();
+    EXPECT_EQ(of.inputs, wanted) << inputs;
+    EXPECT_EQ(of.has_input_scale, is_static) << inputs;
+  }
+  const std::pair<const char*, const char*> unread[] = {
+      {R"("dynamic": true)", "strategy: tensor, of a whole batch at once"},
+      {R"("dynamic": true, "strategy": "tensor_group", "group_size": 16)", "strategy: tensor_group, dynamic"},
+      {R"("dynamic": "local", "strategy": "tensor_group", "group_size": 16)", "dynamic: \"local\""},
+      {R"("dynamic": false, "strategy": "token")", "strategy: token, static"},
+      {R"("type": "float", "num_bits": 4, "dynamic": true, "strategy": "token")", "num_bits: 4 of type float"},
+      {R"("num_bits": 16, "dynamic": true, "strategy": "token")", "num_bits: 16 of type int"},
+      {R"("type": "float", "symmetric": false)", "symmetric: false of type float"},
+      {R"("dynamic": true, "strategy": "token", "scale_dtype": "torch.float8_e4m3fn")", "scale_dtype"},
+  };
+  for (const auto& [inputs, reason] : unread) {
+    const auto config = with(str_cat(R"(, "input_activations": {)", inputs, "}"));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_THAT(config->unread_inputs, HasSubstr(str_cat("config_groups.g.input_activations.", reason))) << inputs;
+  }
+  EXPECT_THAT(with(R"(, "output_activations": {"num_bits": 8})")->unread_inputs, HasSubstr("output_activations"));
+  EXPECT_THAT(error_message(with(R"(, "input_activations": 8)").status()), HasSubstr("input_activations: expected an"));
+  EXPECT_THAT(error_message(with(R"(, "input_activations": {"type": "x"})").status()), HasSubstr("type: expected int"));
 }
 
 TEST(CompressedConfig, GroupsAreFoundByNameThenPatternThenClass) {

@@ -188,6 +188,12 @@ void checked_gemm(Context& context, const GemmInput& input, const PackedMatrix& 
 
 constexpr OpTable kCheckingOps = {
     .gemm = checked_gemm,
+    .round_inputs =
+        [](Context& context, const TensorView& x, const InputQuantization& inputs, const RowStatistics* statistics,
+           const TensorView& y) {
+          run_op(context,
+                 [&](Inside& in) { cpu_ops::round_inputs(in.inner, in.see(x), inputs, statistics, in.see(y)); });
+        },
     .layer_norm =
         [](Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
            const TensorView& y) {

@@ -15,12 +15,18 @@ StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConf
   if (!quantization.has_value()) return opened;
   // What a packed folder holds was decided when it was packed.
   const bool is_packed = opened.map->pack_tag() != nullptr;
-  const std::string& rounds = quantization->rounds_inputs;
-  if (!rounds.empty() && !is_packed && config.quantization == "auto") {
-    return unimplemented(quantization->file, ": ", rounds,
-                         ": the format rounds the inputs of every product, which --quantization auto would follow and ",
-                         "this version does not: give --quantization none for float32 inputs over these weights, or "
-                         "--quantization int8");
+  // The file's own definition counts unless a flag asks for other arithmetic. Without a flag "none" is only the
+  // default.
+  const bool follows = config.quantization == "auto" || (config.quantization == "none" && !config.quantization_given);
+  opened.map->set_rounds_inputs(follows);
+  if (follows && !is_packed && !quantization->unread_inputs.empty()) {
+    return unimplemented(quantization->file, ": ", quantization->unread_inputs,
+                         ": the format rounds the inputs of every product, and this way of rounding is not supported: "
+                         "give --quantization none for float32 inputs over these weights, or --quantization int8");
+  }
+  if (!follows && config.quantization == "none" && !quantization->rounds_inputs.empty()) {
+    log_info(quantization->file, ": ", quantization->rounds_inputs,
+             ": inputs are not rounded, because of --quantization none");
   }
   std::unique_ptr<MatrixReader> reader = make_matrix_reader(*quantization);
   if (reader == nullptr) return opened;

@@ -114,17 +114,109 @@ TEST_F(Quantized, AutoKeepsTheNumbers) {
   EXPECT_THAT(::testing::PrintToString(loaded.info.report), HasSubstr("widened from int4-g32-zeros"));
 }
 
-TEST_F(Quantized, RoundedInputsAreRefusedByAutoAlone) {
+TEST_F(Quantized, ATypeThatIsAskedForAppliesToWhatIsNotQuantised) {
+  const Models models;
+  // All matrices but the tables: the output layer is tied to one.
+  write(models, kAll, [](QuantWriter& w, int64_t n, int64_t k) { return w.gptq(n, k, 4, 32, true, false); });
+  for (const char* dtype : {"bfloat16", "float16"}) {
+    EngineConfig config = of(models.codes.path());
+    config.dtype = dtype;
+    const LoadedModel loaded = load(config);
+    const std::string report = ::testing::PrintToString(loaded.info.report);
+    EXPECT_THAT(report, HasSubstr(str_cat("weights: ", dtype, " ")));
+    EXPECT_THAT(report, HasSubstr("widened from int4-g32-zeros"));
+    EXPECT_THAT(report, HasSubstr("in 1 matrix, float32 "));
+  }
+}
+
+// A matrix of int8 codes whose inputs are rounded so.
+QuantFile rounding(QuantWriter& writer, int64_t n, int64_t k, std::string_view inputs) {
+  QuantFile file = writer.integers(n, k, 0, false, false);
+  file.config.insert(file.config.find(R"("targets")"), str_cat(R"("input_activations": {)", inputs, "}, "));
+  return file;
+}
+constexpr std::string_view kByToken = R"("num_bits": 8, "dynamic": true, "strategy": "token")";
+
+TEST_F(Quantized, InputsAreRoundedWhereTheFileSaysSoAndNoFlagSaysOtherwise) {
+  // Of the fused [Q K V] and [K V] one is quantised, and rounds its inputs, and the others do not.
+  for (const auto& endings : {kAll, std::vector<std::string>{"k_proj", "fc1"}}) {
+    const Models models;
+    write(models, endings, [](QuantWriter& w, int64_t n, int64_t k) { return rounding(w, n, k, kByToken); });
+    EngineConfig silent = of(models.codes.path());
+    silent.quantization_given = false;
+    const Answers rounded = answers(silent), numbers = answers(of(models.numbers.path()));
+    EXPECT_NE(rounded, numbers);
+    EngineConfig automatic = of(models.codes.path(), "auto");
+    automatic.kv_cache_dtype = "float32";
+    EXPECT_EQ(answers(automatic), rounded);
+    EXPECT_EQ(answers(of(models.codes.path())), numbers) << "--quantization none";
+    EXPECT_EQ(answers(of(models.codes.path(), "int8")), answers(of(models.numbers.path(), "int8")))
+        << "a model this narrow has no int8: nothing is rounded";
+    const LoadedModel loaded = load(silent);
+    EXPECT_THAT(::testing::PrintToString(loaded.info.report),
+                HasSubstr("inputs rounded as the checkpoint says: int8-token in "));
+    const TestFolder packed;
+    const std::string out = packed.path() + "/packed";
+    const auto result = pack_model(silent, out, [] { return true; });
+    ASSERT_TRUE(result.ok()) << result.status();
+    EngineConfig of_packed = silent;
+    of_packed.model = out;
+    EXPECT_EQ(answers(of_packed), rounded);
+    of_packed.quantization_given = true;
+    EXPECT_EQ(answers(of_packed), numbers);
+  }
+}
+
+TEST_F(Quantized, AnAnswerWithRoundedInputsDoesNotDependOnTheBatch) {
+  const Models models;
+  write(models, kAll, [](QuantWriter& w, int64_t n, int64_t k) { return rounding(w, n, k, kByToken); });
+  EngineConfig silent = of(models.codes.path());
+  silent.quantization_given = false;
+  const Answers together = answers(silent);
+  silent.max_num_seqs = 3;
+  EXPECT_EQ(answers(silent), together);
+  silent.threads = 1;
+  EXPECT_EQ(answers(silent), together);
+}
+
+TEST_F(Quantized, AStaticScaleOfInputsIsRead) {
+  const auto with = [&](const Models& models, std::string scale) {
+    write(models, kAll, [&](QuantWriter& w, int64_t n, int64_t k) {
+      QuantFile file = rounding(w, n, k, R"("num_bits": 8, "strategy": "tensor")");
+      if (!scale.empty()) file.tensors.push_back({w.of(".input_scale"), "F32", {1}, scale});
+      return file;
+    });
+    EngineConfig silent = of(models.codes.path());
+    silent.quantization_given = false;
+    return silent;
+  };
+  const Models fine, coarse, none, zero;
+  const EngineConfig of_fine = with(fine, testing::bytes_of(std::vector<float>{0.1f}));
+  const Answers numbers = answers(of(fine.numbers.path()));
+  const Answers rounded = answers(of_fine);
+  EXPECT_NE(rounded, numbers);
+  EXPECT_NE(answers(with(coarse, testing::bytes_of(std::vector<float>{1}))), rounded);
+  EXPECT_THAT(refusal(with(none, "")), HasSubstr("input_scale\""));
+  EXPECT_THAT(refusal(with(zero, std::string(4, '\0'))), HasSubstr("input_scale\": is not above 0"));
+  const TestFolder packed;
+  const std::string out = packed.path() + "/packed";
+  ASSERT_TRUE(pack_model(of_fine, out, [] { return true; }).ok());
+  EngineConfig of_packed = of_fine;
+  of_packed.model = out;
+  EXPECT_EQ(answers(of_packed), rounded);
+}
+
+TEST_F(Quantized, ARoundingThatIsNotDoneIsRefusedUnlessAFlagAsksForOtherArithmetic) {
   const Models models;
   write(models, kAll, [](QuantWriter& w, int64_t n, int64_t k) {
-    QuantFile file = w.integers(n, k, 0, false, false);
-    const size_t at = file.config.find(R"("targets")");
-    file.config.insert(at, R"("input_activations": {"num_bits": 8, "dynamic": true, "strategy": "token"}, )");
-    return file;
+    return rounding(w, n, k, R"("num_bits": 8, "dynamic": true, "strategy": "tensor")");
   });
-  EXPECT_THAT(
-      refusal(of(models.codes.path(), "auto")),
-      HasSubstr("/config.json: quantization_config: config_groups.group_0.input_activations: the format rounds"));
+  EngineConfig silent = of(models.codes.path());
+  silent.quantization_given = false;
+  for (const EngineConfig& config : {silent, of(models.codes.path(), "auto")}) {
+    EXPECT_THAT(refusal(config), HasSubstr("/config.json: quantization_config: config_groups.group_0.input_activations."
+                                           "strategy: tensor, of a whole batch at once: the format rounds"));
+  }
   EXPECT_EQ(answers(of(models.codes.path())), answers(of(models.numbers.path())));
 }
 

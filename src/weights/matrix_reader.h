@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "tensor/input_quantization.h"
 #include "weights/matrix_source.h"
 #include "weights/weight_view.h"
 
@@ -27,6 +28,13 @@ class MatrixReader {
   // another type or shape; values that the format does not allow. REQUIRES: has(weights, name).
   virtual StatusOr<std::unique_ptr<MatrixSource>> open(WeightMap& weights, std::string_view name, int64_t n, int64_t k,
                                                        WeightUse use) const = 0;
+
+  // What the format itself rounds the k inputs of the product with this matrix to. Errors: those of a tensor that says
+  // it. REQUIRES: has(weights, name).
+  virtual StatusOr<InputQuantization> inputs_of(WeightMap& /*weights*/, std::string_view /*name*/,
+                                                int64_t /*k*/) const {
+    return InputQuantization();
+  }
 };
 
 }  // namespace transept

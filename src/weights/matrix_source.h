@@ -47,6 +47,9 @@ class MatrixSource {
   // How many neighbouring rows are read fastest together.
   virtual int64_t rows_at_once() const { return 1; }
 
+  // Whether the file has it rounded to few bits: such a matrix is not rounded to other floats again.
+  virtual bool is_quantized() const { return format_.is_codes() || format_.is_small_float(); }
+
   // This matrix as codes; null: it gives numbers alone.
   virtual const CodedMatrix* coded() const { return nullptr; }
 

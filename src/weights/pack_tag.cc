@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kLayout = "transept.layout";
 constexpr std::string_view kStorage = "transept.storage";
 constexpr std::string_view kMatrix = "transept.matrix.";  // NAME: "N K STORED STORAGE [INPUTS]"
+constexpr std::string_view kInputs = "transept.inputs.";  // NAME: input_quantization_name()
 constexpr std::string_view kAsStored = "stored";
 constexpr std::string_view kWide = "wide", kOutliers = "outliers", kBFloat16 = "bfloat16";  // inputs
 
@@ -79,6 +80,10 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
       const std::optional<PackTag::Matrix> matrix = read_matrix(value);
       if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|outliers|bfloat16]");
       tag.matrices.emplace(key.substr(kMatrix.size()), *matrix);
+    } else if (key.starts_with(kInputs)) {
+      const std::optional<InputQuantization> inputs = parse_input_quantization(value);
+      if (!inputs.has_value()) return bad(key, value, "the name of a rounding of inputs");
+      tag.inputs.emplace(key.substr(kInputs.size()), *inputs);
     }
   }
   return std::optional(std::move(tag));
@@ -93,6 +98,9 @@ SafetensorsMetadata pack_tag_metadata(const PackTag& tag) {
     metadata.emplace(str_cat(kMatrix, name),
                      str_cat(matrix.n, " ", matrix.k, " ", weight_format_name(matrix.stored), " ",
                              weight_format_name(matrix.format.weights), inputs.empty() ? "" : " ", inputs));
+  }
+  for (const auto& [name, inputs] : tag.inputs) {
+    metadata.emplace(str_cat(kInputs, name), input_quantization_name(inputs));
   }
   return metadata;
 }

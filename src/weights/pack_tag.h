@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "tensor/input_quantization.h"
 #include "tensor/weight_format.h"
 #include "weights/safetensors.h"
 
@@ -27,6 +28,9 @@ struct PackTag {
   int64_t layout = 0;
   std::optional<WeightFormat> storage;  // requested for all matrices; unset: as the checkpoint stored each
   std::map<std::string, Matrix, std::less<>> matrices;  // by the name that the layer asks for
+  // What the inputs of products are rounded to, by the name that the checkpoint has for a matrix; without those that
+  // are not.
+  std::map<std::string, InputQuantization, std::less<>> inputs = {};
 
   friend bool operator==(const PackTag&, const PackTag&) = default;
 };

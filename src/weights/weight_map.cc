@@ -71,6 +71,7 @@ struct WeightMap::Impl {
   std::string source;  // the file or index that was opened, for messages
   std::string prefix;
   std::optional<PackTag> pack_tag;
+  bool rounds_inputs = true;                                         // as the checkpoint says
   std::unique_ptr<MatrixReader> reader;                              // or null
   std::map<std::string, std::pair<int64_t, int64_t>> read_matrices;  // of the reader: outputs and inputs
 
@@ -237,6 +238,18 @@ StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name,
   }
   return std::unique_ptr<MatrixSource>(std::make_unique<TensorMatrix>(tensor->weight(), use == WeightUse::kRead));
 }
+
+StatusOr<InputQuantization> WeightMap::inputs_of(std::string_view name, int64_t k) {
+  if (impl_->pack_tag.has_value()) {
+    const auto found = impl_->pack_tag->inputs.find(name);
+    return found == impl_->pack_tag->inputs.end() ? InputQuantization() : found->second;
+  }
+  return impl_->rounds_inputs && is_quantized(name) ? impl_->reader->inputs_of(*this, name, k) : InputQuantization();
+}
+
+bool WeightMap::rounds_inputs() const { return impl_->rounds_inputs; }
+
+void WeightMap::set_rounds_inputs(bool follows_checkpoint) { impl_->rounds_inputs = follows_checkpoint; }
 
 const PackTag* WeightMap::pack_tag() const { return impl_->pack_tag.has_value() ? &*impl_->pack_tag : nullptr; }
 

@@ -83,6 +83,14 @@ class WeightMap final {
   StatusOr<std::unique_ptr<MatrixSource>> matrix(std::string_view name, std::initializer_list<int64_t> shape,
                                                  WeightUse use);
 
+  // What the checkpoint rounds the k inputs of the product with this matrix to: its matrix reader says it, unless
+  // inputs are not rounded; or the packed folder, always, as its matrices are divided by it. Nothing for a matrix of
+  // floats. Errors: the reader's.
+  StatusOr<InputQuantization> inputs_of(std::string_view name, int64_t k);
+  // Whether inputs are rounded as the checkpoint says; true by default. Set before anything is loaded.
+  bool rounds_inputs() const;
+  void set_rounds_inputs(bool follows_checkpoint);
+
   // What the folder says of the matrices that it holds packed (decision 14); null: an ordinary checkpoint. Only the
   // form of the tag is checked: sizes are checked when the tensors are asked for.
   const PackTag* pack_tag() const;
