@@ -12,10 +12,11 @@ from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parent.parent / "tests/fuzz"
 BLOCK_BYTES = {2: 18, 3: 20, 6: 22, 7: 24, 8: 34}  # of 32 weights, by ggml's type
+K_BLOCK_BYTES = {10: 84, 11: 110, 12: 144, 13: 176, 14: 210}  # of 256
 
 
 def data_of(kind, count):
-    size = count * {0: 4, 1: 2, 30: 2}[kind] if kind in (0, 1, 30) else count // 32 * BLOCK_BYTES[kind]
+    size = count * {0: 4, 1: 2, 30: 2}[kind] if kind in (0, 1, 30) else count // 32 * BLOCK_BYTES[kind] if kind in BLOCK_BYTES else count // 256 * K_BLOCK_BYTES[kind]
     return bytes(i % 120 for i in range(size))
 
 
@@ -23,9 +24,9 @@ def ggml():
     out = struct.pack("<I11i", 0x67676D6C, 300, 10, 32, 2, 1, 20, 32, 4, 3, 2, 1)
     out += struct.pack("<2i6f", 2, 3, *range(6))
     out += struct.pack("<i", 2) + struct.pack("<I", 1) + b"a" + struct.pack("<I", 2) + b"bc"
-    for kind in (0, 1, *BLOCK_BYTES):
-        name = f"tensor.{kind}".encode()
-        out += struct.pack("<3i2i", 2, len(name), kind, 32, 2) + name + data_of(kind, 64)
+    for kind in (0, 1, *BLOCK_BYTES, *K_BLOCK_BYTES):
+        name, row = f"tensor.{kind}".encode(), 256 if kind in K_BLOCK_BYTES else 32
+        out += struct.pack("<3i2i", 2, len(name), kind, row, 2) + name + data_of(kind, 2 * row)
     return out
 
 
@@ -41,9 +42,10 @@ def gguf(version):
     pairs += [text(f"list.{name}") + struct.pack("<2IQ", 9, kind, 2) + 2 * struct.pack(form, value) for name, kind, form, value in scalars]
     pairs.append(text("tokenizer.ggml.tokens") + struct.pack("<2IQ", 9, 8, 2) + text("a") + text(""))
     tensors, data = [], b""
-    for kind in (0, 1, 30, *BLOCK_BYTES):
-        tensors.append(text(f"tensor.{kind}") + struct.pack("<I2QIQ", 2, 32, 2, kind, len(data)))
-        data += data_of(kind, 64)
+    for kind in (0, 1, 30, *BLOCK_BYTES, *K_BLOCK_BYTES):
+        row = 256 if kind in K_BLOCK_BYTES else 32
+        tensors.append(text(f"tensor.{kind}") + struct.pack("<I2QIQ", 2, row, 2, kind, len(data)))
+        data += data_of(kind, 2 * row)
         data += bytes(-len(data) % 32)
     head = b"GGUF" + struct.pack("<I2Q", version, len(tensors), len(pairs)) + b"".join(pairs + tensors)
     return head + bytes(-len(head) % 32) + data

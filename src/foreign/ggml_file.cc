@@ -125,10 +125,12 @@ class Parser final {
       size = row * (type == 0 ? 4 : 2);
     } else if (tensor.blocks.has_value()) {
       tensor.dtype = block_type_name(*tensor.blocks);
-      if (row % kBlockWeights != 0) return error(str_cat(row, " inputs are no whole blocks of ", kBlockWeights));
-      size = row / kBlockWeights * block_bytes(*tensor.blocks);
+      if (row % block_weights(*tensor.blocks) != 0)
+        return error(str_cat(row, " inputs are no whole blocks of ", block_weights(*tensor.blocks)));
+      size = row / block_weights(*tensor.blocks) * block_bytes(*tensor.blocks);
     } else {
-      return error(str_cat("ggml type ", type, " is not supported; f32, f16, q4_0, q4_1, q5_0, q5_1 and q8_0 are"));
+      return error(str_cat("ggml type ", type,
+                           " is not supported; f32, f16, q4_0, q4_1, q5_0, q5_1, q8_0 and q2_K to q6_K are"));
     }
     for (size_t i = 0; i + 1 < tensor.shape.size() && size.has_value(); ++i) size = checked_mul(*size, tensor.shape[i]);
     if (!size.has_value() || *size > static_cast<int64_t>(cursor_.left())) {

@@ -100,7 +100,8 @@ TEST(GgmlFile, TensorsAreChecked) {
   EXPECT_THAT(with({0}, 0), HasSubstr("dimension 0"));
   EXPECT_THAT(with({1 << 30, 1 << 30, 1 << 30, 1 << 30}, 0), HasSubstr("is larger than the rest of the file"));
   EXPECT_THAT(with({2, 33}, 8), HasSubstr("33 inputs are no whole blocks of 32"));
-  EXPECT_THAT(with({2, 256}, 12), AllOf(HasSubstr("ggml type 12 is not supported"), HasSubstr("q5_1")));
+  EXPECT_THAT(with({2, 256}, 16), AllOf(HasSubstr("ggml type 16 is not supported"), HasSubstr("q5_1")));
+  EXPECT_THAT(with({2, 64}, 12), HasSubstr("64 inputs are no whole blocks of 256"));
   EXPECT_THAT(with({2}, 0, ""), HasSubstr("its name's length"));
   EXPECT_THAT(with({2}, 0, std::string(5000, 'n')), HasSubstr("its name's length"));
 }

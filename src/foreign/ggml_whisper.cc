@@ -1,13 +1,18 @@
 #include "foreign/ggml_whisper.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/log.h"
 #include "base/quoted.h"
 #include "foreign/ggml_file.h"
 #include "foreign/whisper_texts.h"
+#include "media/log_mel_tables.h"
 
 namespace transept {
 namespace {
@@ -66,11 +71,17 @@ std::optional<std::string> transformers_name(std::string_view name) {
   return std::nullopt;
 }
 
+constexpr int32_t kBins = 201;  // of frames of 400 samples
+
 // The mel filters are a function of their number, which the engine computes: those of another sampling are refused.
-Status check_filters(const GgmlFile& model) {
-  constexpr int32_t kBins = 201;  // of frames of 400 samples
-  if (model.num_bins == kBins) return ok_status();
-  return invalid_argument("the width of mel filters: ", model.num_bins, ", expected ", kBins);
+Status check_filters(const GgmlFile& model, const std::string& path) {
+  if (model.num_bins != kBins) {
+    return invalid_argument("the width of mel filters: ", model.num_bins, ", expected ", kBins);
+  }
+  if (!are_own_mel_filters(model.filters, model.n_mels)) {
+    log_warning(path, ": its mel filters are not Whisper's, which are used in their place: answers may suffer");
+  }
+  return ok_status();
 }
 
 StatusOr<FoundTensors> find_tensors(const GgmlFile& model, std::unique_ptr<MmapFile> file) {
@@ -107,10 +118,27 @@ WhisperSizes sizes_of(const GgmlFile& model) {
 
 }  // namespace
 
+bool are_own_mel_filters(std::span<const float> filters, int32_t mels) {
+  constexpr float kTolerance = 1e-6f;
+  constexpr int32_t kMostMels = 1024;
+  if (mels < 1 || mels > kMostMels || std::ssize(filters) != int64_t{mels} * kBins) return false;
+  const MelFilters own = make_mel_filters({.num_mel_bins = mels});
+  const float* weight = own.weights.data();
+  for (size_t i = 0; i < static_cast<size_t>(mels); ++i) {
+    std::array<float, kBins> row = {};
+    std::copy_n(weight, own.count[i], row.data() + own.first[i]);
+    weight += own.count[i];
+    for (size_t j = 0; j < row.size(); ++j) {
+      if (!(std::abs(filters[i * row.size() + j] - row[j]) <= kTolerance)) return false;
+    }
+  }
+  return true;
+}
+
 StatusOr<ForeignModel> open_ggml_whisper(const std::string& path) {
   ASSIGN_OR_RETURN(std::unique_ptr<MmapFile> file, MmapFile::open(path));
   ASSIGN_OR_RETURN(const GgmlFile model, parse_ggml_file(file->bytes(), path));
-  if (const Status filters = check_filters(model); !filters.ok()) return with_prefix(filters, path);
+  if (const Status filters = check_filters(model, path); !filters.ok()) return with_prefix(filters, path);
   StatusOr<ModelFolder::Texts> texts = whisper_texts(sizes_of(model), model.tokens);
   if (!texts.ok()) return with_prefix(texts.status(), path);
   ForeignModel opened;

@@ -211,14 +211,14 @@ class GgufParser final {
     }
     if (tensor.blocks.has_value()) {
       tensor.dtype = block_type_name(*tensor.blocks);
-      if (row % kBlockWeights != 0)
-        return invalid(where, str_cat(row, " inputs are no whole blocks of ", kBlockWeights));
-      size = row / kBlockWeights * block_bytes(*tensor.blocks);
+      if (row % block_weights(*tensor.blocks) != 0)
+        return invalid(where, str_cat(row, " inputs are no whole blocks of ", block_weights(*tensor.blocks)));
+      size = row / block_weights(*tensor.blocks) * block_bytes(*tensor.blocks);
     }
     if (tensor.dtype.empty()) {
       return invalid(where, str_cat("ggml type ", type,
-                                    " is not supported; f32, f16, bf16, q4_0, q4_1, q5_0, q5_1 and "
-                                    "q8_0 are"));
+                                    " is not supported; f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, "
+                                    "q8_0 and q2_K to q6_K are"));
     }
     for (size_t i = 0; i + 1 < tensor.shape.size() && size.has_value(); ++i) size = checked_mul(*size, tensor.shape[i]);
     if (!size.has_value() || *size > std::ssize(bytes_)) return invalid(where, "is larger than the file");

@@ -127,7 +127,7 @@ TEST(GgufFile, TensorsLieInsideAndApart) {
   EXPECT_THAT(with({0}, 0, 0), HasSubstr("a dimension is 0"));
   EXPECT_THAT(with({1 << 30, 1 << 30, 1 << 30, 1 << 30}, 0, 0), HasSubstr("larger than the file"));
   EXPECT_THAT(with({2, 33}, 8, 0), HasSubstr("no whole blocks"));
-  EXPECT_THAT(with({2, 256}, 14, 0), AllOf(HasSubstr("ggml type 14 is not supported"), HasSubstr("q8_0")));
+  EXPECT_THAT(with({2, 256}, 16, 0), AllOf(HasSubstr("ggml type 16 is not supported"), HasSubstr("q8_0")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/mmap_file.h"
 #include "tensor/dtype.h"
+#include "weights/k_blocks.h"
 #include "weights/weight_map.h"
 
 namespace transept {
@@ -25,7 +26,9 @@ struct Layout {
 constexpr Layout kLayouts[] = {
     {BlockType::kQ4_0, "Q4_0", 2, 18, 4, 8, false},  {BlockType::kQ4_1, "Q4_1", 3, 20, 4, 0, true},
     {BlockType::kQ5_0, "Q5_0", 6, 22, 5, 16, false}, {BlockType::kQ5_1, "Q5_1", 7, 24, 5, 0, true},
-    {BlockType::kQ8_0, "Q8_0", 8, 34, 8, 0, false},
+    {BlockType::kQ8_0, "Q8_0", 8, 34, 8, 0, false},  {BlockType::kQ2_K, "Q2_K", 10, 84, 2, 0, true},
+    {BlockType::kQ3_K, "Q3_K", 11, 110, 3, 0, true}, {BlockType::kQ4_K, "Q4_K", 12, 144, 4, 0, true},
+    {BlockType::kQ5_K, "Q5_K", 13, 176, 5, 0, true}, {BlockType::kQ6_K, "Q6_K", 14, 210, 6, 0, true},
 };
 
 const Layout& layout_of(BlockType type) { return kLayouts[static_cast<size_t>(type)]; }
@@ -147,12 +150,55 @@ class MinimumBlocks final : public MatrixSource {
     }
   }
   void release_rows(int64_t begin, int64_t count) const override { blocks_.release(begin, count); }
+  bool is_quantized() const override { return true; }
 
  private:
   Blocks blocks_;
 };
 
+// Rows of k-quants.
+class KBlocks final : public MatrixSource {
+ public:
+  KBlocks(const Layout& layout, std::span<const std::byte> bytes, int64_t n, int64_t k, const MmapFile* file)
+      : MatrixSource(n, k, kFloat32Format),
+        type_(static_cast<KBlockType>(static_cast<int>(layout.type) - static_cast<int>(BlockType::kQ2_K))),
+        block_bytes_(layout.bytes),
+        bytes_(bytes),
+        file_(file) {
+    CHECK(k % kKBlockWeights == 0 && std::ssize(bytes) == n * row_bytes());
+  }
+
+  void read_rows(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const override {
+    std::array<float, kKBlockWeights> weights;
+    float* to = out.data();
+    for (int64_t row = begin; row < begin + count; ++row) {
+      for (int64_t from = columns.begin; from < columns.end;) {
+        const int64_t block = from / kKBlockWeights, end = std::min(columns.end, (block + 1) * kKBlockWeights);
+        read_k_block(type_, bytes_.data() + row * row_bytes() + block * block_bytes_, weights);
+        to = std::copy_n(weights.data() + from % kKBlockWeights, end - from, to);
+        from = end;
+      }
+    }
+  }
+  void release_rows(int64_t begin, int64_t count) const override {
+    if (file_ == nullptr) return;
+    file_->release_pages(
+        bytes_.subspan(static_cast<size_t>(begin * row_bytes()), static_cast<size_t>(count * row_bytes())));
+  }
+  bool is_quantized() const override { return true; }
+
+ private:
+  int64_t row_bytes() const { return k() / kKBlockWeights * block_bytes_; }
+
+  KBlockType type_;
+  int64_t block_bytes_;
+  std::span<const std::byte> bytes_;
+  const MmapFile* file_;
+};
+
 }  // namespace
+
+int64_t block_weights(BlockType type) { return type >= BlockType::kQ2_K ? kKBlockWeights : kBlockWeights; }
 
 std::string_view block_type_name(BlockType type) { return layout_of(type).name; }
 
@@ -167,6 +213,7 @@ int64_t block_bytes(BlockType type) { return layout_of(type).bytes; }
 
 std::unique_ptr<MatrixSource> make_block_matrix(BlockType type, std::span<const std::byte> bytes, int64_t n, int64_t k,
                                                 const MmapFile* file) {
+  if (type >= BlockType::kQ2_K) return std::make_unique<KBlocks>(layout_of(type), bytes, n, k, file);
   const Blocks blocks(layout_of(type), bytes, n, k, file);
   if (layout_of(type).has_minimum) return std::make_unique<MinimumBlocks>(blocks, n, k);
   return std::make_unique<CodeBlocks>(blocks, n, k);

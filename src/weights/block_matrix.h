@@ -1,5 +1,5 @@
-// Matrices in ggml's blocks of 32 weights, as whisper.cpp and llama.cpp write them: rows of blocks, each with a scale
-// of its own. Values and pure functions: thread-safe.
+// Matrices in ggml's blocks of 32 or 256 weights, as whisper.cpp and llama.cpp write them: rows of blocks, each with
+// scales of its own. Values and pure functions: thread-safe.
 // Source: ggml-common.h and dequantize_row_* of ggml-quants.c.
 #pragma once
 
@@ -26,8 +26,16 @@ enum class BlockType : uint8_t {
   kQ5_0,  // (q - 16) d
   kQ5_1,  // q d + m
   kQ8_0,  // q d
+  kQ2_K,  // weights/k_blocks.h, and those that follow
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
 };
-inline constexpr int64_t kBlockWeights = 32;
+inline constexpr int64_t kBlockWeights = 32;  // of the types above kQ2_K
+
+// 32 or 256.
+int64_t block_weights(BlockType type);
 
 // "Q5_1": what a WeightMap calls the type.
 std::string_view block_type_name(BlockType type);
@@ -36,8 +44,8 @@ std::optional<BlockType> block_type_of_ggml(int64_t type);
 int64_t block_bytes(BlockType type);
 
 // A matrix [n, k] whose rows lie one after the other in `bytes`. Types without a minimum are codes with groups of 32.
-// Borrows the bytes, and `file` that maps them (null: other memory). REQUIRES: k is a multiple of 32; bytes.size() is
-// that of n rows.
+// Borrows the bytes, and `file` that maps them (null: other memory). REQUIRES: k is a multiple of block_weights();
+// bytes.size() is that of n rows.
 std::unique_ptr<MatrixSource> make_block_matrix(BlockType type, std::span<const std::byte> bytes, int64_t n, int64_t k,
                                                 const MmapFile* file);
 

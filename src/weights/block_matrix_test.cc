@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "tensor/dtype.h"
+#include "weights/k_blocks.h"
 
 namespace transept {
 namespace {
@@ -113,7 +115,37 @@ TEST(BlockMatrix, TypesWithoutAMinimumAreCodes) {
 TEST(BlockMatrix, TypesOfGgmlAreKnownByNumber) {
   EXPECT_EQ(block_type_of_ggml(2), BlockType::kQ4_0);
   EXPECT_EQ(block_type_of_ggml(8), BlockType::kQ8_0);
-  for (const int64_t other : {-1, 0, 1, 4, 5, 9, 10, 1000}) EXPECT_EQ(block_type_of_ggml(other), std::nullopt);
+  for (const int64_t other : {-1, 0, 1, 4, 5, 9, 15, 16, 1000}) EXPECT_EQ(block_type_of_ggml(other), std::nullopt);
+}
+
+TEST(BlockMatrix, RowsOfKQuantsAreReadInParts) {
+  constexpr int64_t kRows = 3, kInputs = 2 * kKBlockWeights;
+  for (int64_t ggml_type = 10; ggml_type <= 14; ++ggml_type) {
+    const BlockType type = *block_type_of_ggml(ggml_type);
+    EXPECT_EQ(block_weights(type), 256);
+    const auto of_blocks = static_cast<KBlockType>(ggml_type - 10);
+    std::string bytes(static_cast<size_t>(kRows * 2 * block_bytes(type)), '\0');
+    std::mt19937 random(7);
+    for (char& byte : bytes) byte = static_cast<char>(random() & 0x3F);  // no exponent of all ones
+    const std::span<const std::byte> span = std::as_bytes(std::span(bytes));
+    std::vector<float> all;
+    for (int64_t i = 0; i < 2 * kRows; ++i) {
+      std::array<float, kKBlockWeights> block;
+      read_k_block(of_blocks, span.data() + i * block_bytes(type), block);
+      all.insert(all.end(), block.begin(), block.end());
+    }
+    const auto matrix = make_block_matrix(type, span, kRows, kInputs, nullptr);
+    EXPECT_TRUE(matrix->is_quantized());
+    for (const IndexRange columns : {IndexRange{0, kInputs}, {5, 9}, {250, 300}, {256, 512}, {511, 512}}) {
+      std::vector<float> part(static_cast<size_t>(2 * columns.size()));
+      matrix->read_rows(1, 2, columns, part);
+      for (int64_t i = 0; i < std::ssize(part); ++i) {
+        const int64_t row = 1 + i / columns.size(), column = columns.begin + i % columns.size();
+        ASSERT_EQ(part[static_cast<size_t>(i)], all[static_cast<size_t>(row * kInputs + column)])
+            << block_type_name(type) << " " << i;
+      }
+    }
+  }
 }
 
 }  // namespace
