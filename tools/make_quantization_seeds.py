@@ -53,6 +53,11 @@ def seeds():
         "a.b.weight_g_idx": ("I32", [64], words(shuffled))}
     yield "integers", compressed("int-quantized", {"num_bits": 8, "strategy": "channel"}, ["re:a\\..*"]), {
         "a.b.weight": ("I8", [12, 40], None), "a.b.weight_scale": ("F32", [12, 1], None)}
+    static = compressed("int-quantized", {"num_bits": 8, "strategy": "channel"})
+    static["config_groups"]["group_0"]["input_activations"] = {"num_bits": 4, "symmetric": False, "strategy": "tensor", "dynamic": False}
+    yield "rounded_inputs", static, {
+        "a.b.weight": ("I8", [12, 40], None), "a.b.weight_scale": ("F32", [12, 1], None), "a.b.input_scale": ("F32", [1], struct.pack("<f", 0.1)),
+        "a.b.input_zero_point": ("I8", [1], b"\xfd")}
     yield "floats", compressed("float-quantized", {"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [8, 16]}), {
         "a.b.weight": ("F8_E4M3", [12, 40], None), "a.b.weight_scale": ("F32", [2, 3], None)}
     yield "gptq", {"quant_method": "gptq", "bits": 3, "group_size": 16, "desc_act": True, "checkpoint_format": "gptq"}, {

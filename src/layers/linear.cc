@@ -118,6 +118,13 @@ StatusOr<std::vector<Run>> runs_of(WeightMap& weights, const LinearSpec& spec) {
   return runs;
 }
 
+// Groups find their scales on the rank that has them.
+Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, const InputQuantization& inputs) {
+  const auto cuts = [&](int64_t column) { return column != matrix.k && column % inputs.group != 0; };
+  if (inputs.group == 0 || (!cuts(matrix.columns.begin) && !cuts(matrix.columns.end))) return ok_status();
+  return weights.tensor_error(matrix.name, str_cat("groups of ", inputs.group, " inputs are divided among ranks"));
+}
+
 }  // namespace
 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
@@ -136,7 +143,10 @@ StatusOr<Linear> Linear::load_one(WeightMap& weights, const LinearSpec& spec, co
   const Ranks& ranks = packing.ranks;
   MatrixToLoad matrix{spec.sources.front().weight, num_outputs(spec), spec.in_features, spec.inputs};
   matrix.rows = rows_of_rank(spec, ranks);
-  if (spec.split == Split::kInputs) matrix.columns = share_of(spec.in_features, spec.unit, ranks);
+  if (spec.split == Split::kInputs) {
+    matrix.columns = share_of(spec.in_features, spec.unit, ranks);
+    RETURN_IF_ERROR(check_whole_groups(weights, matrix, inputs));
+  }
   ASSIGN_OR_RETURN(PackedMatrix packed,
                    load_matrix(packing, weights, matrix, [&] { return open_sources(weights, spec); }));
   for (const LinearSource& source : spec.sources) {
@@ -160,7 +170,7 @@ TensorView Linear::seen_inputs(Context& context, const GemmInput& x) const {
   const int64_t rows = x.x.dim(0), columns = x.x.dim(1);
   const std::span<float> memory = context.arena.allocate_span<float>(rows * columns);
   const TensorView rounded(memory.data(), DType::kFloat32, {rows, columns});
-  round_inputs(context, x.x, inputs_, x.statistics, rounded);
+  round_inputs(context, x.x, inputs_, inputs_.group > 0 ? nullptr : x.statistics, rounded);
   return rounded;
 }
 

@@ -26,6 +26,10 @@ void read_matrix(WeightMap& map, std::string_view name, int64_t n, int64_t k) {
     (*source)->read_rows(0, n, {0, k}, values);
     (*source)->release_rows(0, n);
   }
+  const auto inputs = map.inputs_of(name, k);
+  if (inputs.ok() && inputs->rounds() && parse_input_quantization(input_quantization_name(*inputs)) != *inputs) {
+    std::abort();
+  }
 }
 
 }  // namespace

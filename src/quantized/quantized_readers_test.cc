@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "base/folder_testing.h"
@@ -27,7 +28,7 @@ constexpr char kName[] = "a.b.weight";
 
 class Opened {
  public:
-  explicit Opened(const QuantFile& file, WeightUse use = WeightUse::kPacked) {
+  explicit Opened(const QuantFile& file, WeightUse use = WeightUse::kPacked) : k_(file.k) {
     folder_.write("model.safetensors", testing::safetensors_bytes(file.tensors));
     map_ = std::move(WeightMap::open(folder_.path())).value();
     const StatusOr<Json> json = Json::parse(file.config);
@@ -45,6 +46,7 @@ class Opened {
 
   bool has() const { return has_; }
   const Status& status() const { return status_; }
+  StatusOr<InputQuantization> inputs() { return map_->inputs_of(kName, k_); }
   WeightMap& map() { return *map_; }
   const MatrixSource& source() const { return *source_; }
   std::vector<float> weights() const {
@@ -54,6 +56,7 @@ class Opened {
   }
 
  private:
+  int64_t k_;
   testing::TestFolder folder_;
   std::unique_ptr<WeightMap> map_;
   Status status_;
@@ -303,6 +306,56 @@ TEST(BadQuantisedFiles, StatesOf4BitMatrices) {
     const std::string text = state;
     set(file, name, "U8", {static_cast<int64_t>(text.size())}, std::vector<char>(text.begin(), text.end()));
     expect_refused(file, "a.b.weight", reason);
+  }
+}
+
+// W8A8 with this in its config_groups.*.input_activations.
+QuantFile rounding(std::string_view inputs) {
+  QuantFile file = QuantWriter(3).integers(12, 40, 0, false, false);
+  file.config.insert(file.config.find(R"("targets")"), str_cat(R"("input_activations": {)", inputs, "}, "));
+  return file;
+}
+
+TEST(RoundedInputs, AreWhatConfigAndTensorsSay) {
+  constexpr auto kInteger = InputQuantization::Type::kInteger;
+  QuantFile file = rounding(R"("dynamic": true, "strategy": "token")");
+  EXPECT_EQ(*Opened(file).inputs(), (InputQuantization{.type = kInteger}));
+  file = rounding(R"("dynamic": true, "strategy": "group", "group_size": 20)");
+  EXPECT_EQ(*Opened(file).inputs(), (InputQuantization{.type = kInteger, .group = 20}));
+  file = rounding(R"("num_bits": 4, "symmetric": false)");
+  file.tensors.push_back({"a.b.input_scale", "BF16", {1}, bytes_of(std::vector<uint16_t>{0x3E00})});  // 1/8
+  file.tensors.push_back({"a.b.input_zero_point", "I8", {1}, bytes_of(std::vector<int8_t>{-8})});
+  Opened opened(file);
+  EXPECT_EQ(*opened.inputs(),
+            (InputQuantization{.type = kInteger, .bits = 4, .is_symmetric = false, .scale = 0.125f, .zero = -8}));
+  EXPECT_TRUE(opened.map().unread().empty());
+  opened.map().set_rounds_inputs(false);
+  EXPECT_EQ(*opened.inputs(), InputQuantization());
+}
+
+TEST(RoundedInputs, OfFilesThatDoNotAddUpAreRefused) {
+  const auto refusal = [](const QuantFile& file) { return error_message(Opened(file).inputs().status()); };
+  EXPECT_THAT(refusal(rounding(R"("dynamic": true, "strategy": "group", "group_size": 32)")),
+              HasSubstr("\"a.b.weight\": groups of 32 inputs do not divide its 40"));
+  QuantFile file = rounding(R"("num_bits": 4, "symmetric": false)");
+  EXPECT_THAT(refusal(file), HasSubstr("\"a.b.input_scale\" is missing"));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  file.tensors.push_back({"a.b.input_scale", "F32", {1}, bytes_of(std::vector<float>{1})});
+  for (const float bad : {0.0f, -1.0f, kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+    set(file, "a.b.input_scale", "F32", {1}, std::vector<float>{bad});
+    EXPECT_THAT(refusal(file), HasSubstr(std::isfinite(bad) ? "input_scale\": is not above 0" : "is not finite"));
+  }
+  set(file, "a.b.input_scale", "F32", {2}, std::vector<float>{1, 1});
+  EXPECT_THAT(refusal(file), HasSubstr("input_scale\": shape [2]"));
+  set(file, "a.b.input_scale", "F32", {}, std::vector<float>{1});
+  EXPECT_THAT(refusal(file), HasSubstr("\"a.b.input_zero_point\": is missing, or no I8"));
+  file.tensors.push_back({"a.b.input_zero_point", "I32", {1}, bytes_of(std::vector<int32_t>{0})});
+  EXPECT_THAT(refusal(file), HasSubstr("is missing, or no I8"));
+  set(file, "a.b.input_zero_point", "I8", {2}, std::vector<int8_t>{0, 0});
+  EXPECT_THAT(refusal(file), HasSubstr("\"a.b.input_zero_point\""));
+  for (const int8_t bad : {int8_t{8}, int8_t{-9}, int8_t{127}, int8_t{-128}}) {
+    set(file, "a.b.input_zero_point", "I8", {1}, std::vector<int8_t>{bad});
+    EXPECT_THAT(refusal(file), HasSubstr("input_zero_point\": has more than 4 bits"));
   }
 }
 
