@@ -130,8 +130,9 @@ TEST_F(WebSocketLimitsTest, WhilePausedTheClientsSocketFillsUp) {
   record->wait_for_messages(1);
   socket->pause_reading();
   constexpr size_t kNumMessages = 40;
+  const std::string frame = text_frame(std::string(1 << 20, 'x'));
   std::thread sender([&] {
-    for (size_t i = 0; i < kNumMessages; ++i) client.send(text_frame(std::string(1 << 20, 'x')));
+    for (size_t i = 0; i < kNumMessages; ++i) client.send(frame);
   });
   std::this_thread::sleep_for(200ms);
   EXPECT_LE(record->num_messages(), 2);
