@@ -27,6 +27,21 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
           .harmless = std::move(harmless)};
 }
 
+std::vector<FlagSpec> speculation_and_parallelism_flags() {
+  return {
+      {"speculative-config", "JSON", "the drafts of requests alone",
+       "guess tokens, and run several a step; answers stay the same. \"method\": ngram (prompt_lookup_max, "
+       "prompt_lookup_min), copy (the answer follows the input) or given; \"num_speculative_tokens\"",
+       kMemory},
+      {"num-speculative-tokens", "N", "4; 16 of a given draft and of copy",
+       "guesses of a sequence and step at most, fewer where they do not pay; 0: none, also of requests' own drafts",
+       kMemory},
+      refused("speculative-model", "NAME", Feature::kDraftModel),
+      refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
+      refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
+  };
+}
+
 }  // namespace
 
 FlagSpec quiet_flag(std::string group) {
@@ -105,17 +120,8 @@ std::vector<FlagSpec> engine_flags() {
        kMemory},
       refused("enable-lora", "", Feature::kLora),
       refused("lora-modules", "LIST", Feature::kLora),
-      {"speculative-config", "JSON", "the drafts of requests alone",
-       "guess tokens, and run several a step; answers stay the same. \"method\": ngram (prompt_lookup_max, "
-       "prompt_lookup_min), copy (the answer follows the input) or given; \"num_speculative_tokens\"",
-       kMemory},
-      {"num-speculative-tokens", "N", "4; 16 of a given draft and of copy",
-       "guesses of a sequence and step at most, fewer where they do not pay; 0: none, also of requests' own drafts",
-       kMemory},
-      refused("speculative-model", "NAME", Feature::kDraftModel),
-      refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
-      refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
+  for (FlagSpec& flag : speculation_and_parallelism_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : media_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : hub_flags()) table.push_back(std::move(flag));
   keep_common(table, {"dtype", "quantization", "threads", "log-level", "quiet", "kv-cache-memory", "max-model-len",

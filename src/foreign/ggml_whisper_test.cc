@@ -19,6 +19,7 @@ double slaney_hertz(double mel) { return mel < 15 ? mel * 200 / 3 : 1000 * std::
 // librosa.filters.mel(sr=16000, n_fft=400, n_mels=mels), from its definition.
 std::vector<float> librosa_filters(int32_t mels) {
   std::vector<double> edges;
+  edges.reserve(static_cast<size_t>(mels) + 2);
   for (int32_t i = 0; i < mels + 2; ++i) edges.push_back(slaney_hertz(slaney_mel(8000) * i / (mels + 1)));
   std::vector<float> filters;
   for (size_t i = 0; i < static_cast<size_t>(mels); ++i) {

@@ -67,6 +67,7 @@ class QuantWriter {
   static TestTensor floats(std::string name, std::string dtype, std::vector<int64_t> shape,
                            const std::vector<float>& values) {
     std::vector<uint16_t> halves;
+    halves.reserve(values.size());
     for (const float value : values)
       halves.push_back(dtype == "F16" ? float_to_float16(value) : float_to_bfloat16(value));
     std::string bytes = dtype == "F32" ? bytes_of(values) : bytes_of(halves);
@@ -259,7 +260,7 @@ class QuantWriter {
   }
 
   // bitsandbytes, nf4 or fp4: what the table has is the file's affair.
-  QuantFile bitsandbytes4(int64_t n, int64_t k, int64_t block, bool is_nested, std::string kind) {
+  QuantFile bitsandbytes4(int64_t n, int64_t k, int64_t block, bool is_nested, const std::string& kind) {
     constexpr int64_t kNestedBlock = 4;
     const int64_t blocks = (n * k + block - 1) / block, nested_blocks = (blocks + kNestedBlock - 1) / kNestedBlock;
     const std::vector<int> all = codes(n * k, 4), nested_codes = codes(blocks, 8);

@@ -37,6 +37,7 @@ class RandomWhisper {
       : file_({kVocab, kPositions, width, 2, kLayers, 24, width, 4, kLayers, kMels, 1}), type_(type), width_(width) {
     file_.filters(kMels, 201);
     std::vector<std::string> tokens;
+    tokens.reserve(50256);
     for (int32_t id = 0; id < 50256; ++id) {
       tokens.push_back(id < 256 ? std::string(1, static_cast<char>(id)) : str_cat("t", id));
     }
