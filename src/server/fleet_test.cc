@@ -100,7 +100,7 @@ TEST_F(FleetTest, MetricsTellOfEachTransfer) {
   EXPECT_LE(value(e, "seconds_count", {{"phase", "inject"}}), kInputs) << "some are told before the transport says so";
   EXPECT_EQ(value(p, "seconds_count", {{"phase", "claim"}}), kInputs);
   EXPECT_EQ(value(e, "queue_seconds_count"), kInputs);
-  EXPECT_GT(value(e, "queue_seconds_sum"), 0);
+  EXPECT_GE(value(e, "queue_seconds_sum"), 0) << "0 for those that are handed on as they come";
   EXPECT_LT(value(e, "queue_seconds_sum"), 60);
   EXPECT_TRUE(std::isnan(value(p, "queue_seconds_count"))) << "of those that scale by it alone";
   EXPECT_TRUE(std::isnan(value(p, "seconds_count", {{"phase", "encode"}})));
