@@ -18,7 +18,7 @@ std::optional<size_t> number_of(std::string_view text) {
 }  // namespace
 
 FlagSpec shard_flag(const char* group) {
-  return {"shard", "I/N", "", "every N-th input alone, from the I-th on, counted from 0; results have their \"index\"",
+  return {"shard", "I/N", "", "every N-th input alone, from the I-th on, counted from 0; JSON lines have its \"index\"",
           group};
 }
 
