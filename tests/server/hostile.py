@@ -229,12 +229,14 @@ def stalled_bodies_hold_nothing(setup):
             connection.reset()
 
 
+ATTACK = ["nice", "-n", "19", sys.executable, str(Path(__file__).resolve().parent / "attack.py")]
+
+
 @contextlib.contextmanager
-def attackers(server, kind, count):
+def attackers(port, kind, count):
     """Processes that send what attack.py calls `kind`, one request behind the other each. With the lowest priority: an
     attacker's own work is not done by the server's processors."""
-    script = Path(__file__).resolve().parent / "attack.py"
-    processes = [subprocess.Popen(["nice", "-n", "19", sys.executable, str(script), str(server.port), kind]) for _ in range(count)]
+    processes = [subprocess.Popen([*ATTACK, str(port), kind]) for _ in range(count)]
     time.sleep(1)  # they are at it
     try:
         yield
@@ -245,15 +247,30 @@ def attackers(server, kind, count):
             process.wait()
 
 
+@contextlib.contextmanager
+def sink():
+    """A process that reads requests and throws them away; gives its port."""
+    process = subprocess.Popen([*ATTACK, "0", "sink"], stdout=subprocess.PIPE, text=True)
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def costly_bodies_hold_nobody_up(setup):
     """Bodies of megabytes from two clients that never stop: what is long keeps away from some of the threads, and is
     refused before it is tokenised, or kept once each."""
     with live_server(setup) as server:
         quiet = honest_p99(lambda: one_request(server))
-        with attackers(server, "busy", 2):  # attackers take processors from the server, which others would not: for comparison
+        # Attackers take processors from the server, which others would not: for comparison.
+        with attackers(server.port, "busy", 2):
             setup.say(f"beside two busy processes that ask for nothing: p99 {1000 * honest_p99(lambda: one_request(server)):.1f} ms")
         for kind in ("spaces", "ids"):
-            with attackers(server, kind, 2):
+            with sink() as port, attackers(port, kind, 2):
+                elsewhere = honest_p99(lambda: one_request(server))
+            setup.say(f"beside two clients that send {kind} to a server that throws them away: p99 {1000 * elsewhere:.1f} ms")
+            with attackers(server.port, kind, 2):
                 beside = honest_p99(lambda: one_request(server))
             check_honest(setup, quiet, beside, f"two clients that send {kind}")
         time.sleep(0.5)  # the last bodies of megabytes are parsed to their ends
