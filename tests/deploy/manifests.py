@@ -104,25 +104,36 @@ def without_secrets_nothing_is_made(setup):
             raise ValueError("a fleet without a secret")
 
 
+def drain_seconds(container):
+    """How long SIGTERM waits for what was taken."""
+    return next((int(word.split("=")[1]) for word in container["args"] if word.startswith("--shutdown-timeout=")), DRAIN)
+
+
+def check_pods_of(name, deployment, found):
+    """No rights and no writable root; of a server of Transept also its probes, its end and what is before it."""
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] > 0 and not pod["automountServiceAccountToken"], name
+    own = container["securityContext"]
+    assert own["readOnlyRootFilesystem"] and not own["allowPrivilegeEscalation"] and own["capabilities"] == {"drop": ["ALL"]}, name
+    assert container["resources"]["limits"]["memory"], name
+    mounted = {one["name"] for one in container["volumeMounts"]}
+    assert mounted == {one["name"] for one in pod["volumes"]}, name
+    if name == "redis":
+        return
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health/ready" and container["livenessProbe"]["httpGet"]["path"] == "/health/live"
+    pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pause >= 2 * container["readinessProbe"]["periodSeconds"], name
+    assert pod["terminationGracePeriodSeconds"] > pause + drain_seconds(container), name
+    assert of_kind(found, "PodDisruptionBudget")[name]["spec"]["selector"] == deployment["spec"]["selector"], name
+    assert of_kind(found, "Service")[name]["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"], name
+
+
 def manifests_drain_probe_and_give_no_rights(setup):
     found = objects()
     assert {one["metadata"].get("namespace", "transept") for one in found} == {"transept"}
     for name, deployment in of_kind(found, "Deployment").items():
-        pod = deployment["spec"]["template"]["spec"]
-        (container,) = pod["containers"]
-        assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] > 0 and not pod["automountServiceAccountToken"], name
-        own = container["securityContext"]
-        assert own["readOnlyRootFilesystem"] and not own["allowPrivilegeEscalation"] and own["capabilities"] == {"drop": ["ALL"]}, name
-        assert container["resources"]["limits"]["memory"], name
-        mounted = {one["name"] for one in container["volumeMounts"]}
-        assert mounted == {one["name"] for one in pod["volumes"]}, name
-        if name == "redis":
-            continue
-        assert container["readinessProbe"]["httpGet"]["path"] == "/health/ready" and container["livenessProbe"]["httpGet"]["path"] == "/health/live"
-        pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
-        assert pause >= 2 * container["readinessProbe"]["periodSeconds"] and pod["terminationGracePeriodSeconds"] > pause + DRAIN, name
-        assert of_kind(found, "PodDisruptionBudget")[name]["spec"]["selector"] == deployment["spec"]["selector"], name
-        assert of_kind(found, "Service")[name]["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"], name
+        check_pods_of(name, deployment, found)
 
 
 def autoscalers_go_by_metrics_that_there_are(setup):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What a fleet is deployed with, run: tests/deploy/run.py [--transept PATH] [--only SUBSTR]. deploy/haproxy.cfg and nginx.conf before two decode
 instances, one of which is killed; envoy.yaml against Envoy's own structures; compose.yaml and the Kubernetes manifests, whose commands are started;
-examples/epd; deploy/slurm and examples/ray_batch.py. Validators and the official client come from PyPI, into build/deploy. What is missing here is skipped by name. Closes with `N passed, N
-failed, N skipped`."""
+the overlays of servers without a fleet; examples/epd; deploy/slurm and examples/ray_batch.py. Validators and the official client come from PyPI, into
+build/deploy. What is missing here is skipped by name. Closes with `N passed, N failed, N skipped`."""
 import argparse
 import os
 import sys
@@ -37,10 +37,11 @@ def main():
     import batches
     import examples
     import manifests
+    import servers
 
     setup, outcome = epd_rows.FaultSetup(options.transept.resolve(), seed=1), harness.Outcome()
     try:
-        for case in (case for module in (balancers, manifests, examples, batches) for case in module.CASES):
+        for case in (case for module in (balancers, manifests, servers, examples, batches) for case in module.CASES):
             if options.only in f"{case.__module__}.{case.__name__}":
                 harness.run_case(case, setup, outcome)
     finally:
