@@ -78,6 +78,7 @@ StatusOr<RequestStream> AsyncEngine::add_request(RequestSpec spec) {
                                     .options = {.stream = spec.stream,
                                                 .arrival_time = now,
                                                 .deadline = spec.deadline,
+                                                .priority = spec.priority,
                                                 .consumer = spec.consumer,
                                                 .trace = std::move(spec.trace)},
                                     .arrival = now,

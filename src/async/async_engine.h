@@ -47,6 +47,9 @@ struct RequestSpec {
   // continuation, since the work already done would be lost. A continuation waits in the queue like any request and
   // counts there.
   bool is_continuation = false;
+  // Lower is earlier, as in vLLM: it comes before requests of a higher level that came less than so many seconds before
+  // it. A level is a second of waiting, so nothing waits for ever.
+  int32_t priority = 0;
   // Of an encode instance, and of no other: where the rows of the items go. `inputs` has the items alone.
   std::optional<RowsConsumer> consumer = std::nullopt;
   std::shared_ptr<const TraceContext> trace = nullptr;  // whose request it is, for logs of other instances

@@ -110,6 +110,7 @@ Status LLMEngine::add_group(InputStage::Request request, const Continued* contin
   init.inputs = request.inputs;
   init.first_seq_id = scheduler_.next_seq_id();
   init.arrival_time = *request.options.arrival_time;
+  init.priority = request.options.priority;
   if (continued != nullptr) init.continues = continued->group_id;
   auto group = std::make_unique<SequenceGroup>(init);
   const SequenceGroup& added = *group;

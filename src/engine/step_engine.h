@@ -38,6 +38,7 @@ struct RequestOptions {
   std::optional<TimePoint> arrival_time = std::nullopt;  // on the engine's clock; unset: now
   // Until when it waits for inputs that are encoded elsewhere; unset: RemoteInputs::Options::max_wait from its arrival.
   std::optional<TimePoint> deadline = std::nullopt;
+  int32_t priority = 0;                                 // SequenceGroup::Init::priority
   std::optional<RowsConsumer> consumer = std::nullopt;  // of an encode instance's request
   // Whose request it is, for those who encode for it; null: not known.
   std::shared_ptr<const TraceContext> trace = nullptr;

@@ -107,7 +107,7 @@ void Scheduler::schedule_swapped(Budget& budget, SchedulerOutputs& outputs) {
     blocks_.swap_in(group.group_id(), outputs.moves.swap_in);
     swapped_.erase(swapped_.begin());
     group.state_ = SequenceGroup::State::kRunning;
-    insert_by_arrival(running_, group);
+    insert_in_order(running_, group);
     ++outputs.num_swapped_in;
     budget.seqs -= group.max_running_seqs();
     choose_rows(group, budget.tokens);
@@ -116,12 +116,12 @@ void Scheduler::schedule_swapped(Budget& budget, SchedulerOutputs& outputs) {
   }
 }
 
-// In order of arrival, up to the first one that does not fit, and never past an older one in the host pool.
+// In their order, up to the first one that does not fit, and never past an earlier one in the host pool.
 void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
   size_t num_left = 0, next = 0;
   for (; next < waiting_.size(); ++next) {
     SequenceGroup* group = waiting_[next];
-    if (!swapped_.empty() && swapped_.front()->arrival_index() < group->arrival_index()) break;
+    if (!swapped_.empty() && swapped_.front()->comes_before(*group)) break;
     const Admission admission = try_admit(*group, budget, outputs);
     if (admission == Admission::kNoRoom) break;
     if (admission == Admission::kNoRows) {
@@ -190,7 +190,7 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
   group.fork_at_ = group.num_unfinished() > 1 ? request.num_tokens : 0;
   group.num_tail_blocks_ = num_tail_blocks;
   group.state_ = SequenceGroup::State::kRunning;
-  insert_by_arrival(running_, group);
+  insert_in_order(running_, group);
   budget.seqs -= group.max_running_seqs();
   if (!group.was_scheduled_) {
     group.was_scheduled_ = true;

@@ -153,7 +153,7 @@ class Scheduler final {
   SeqId next_seq_id() { return SeqId(next_seq_id_++); }
   bool has_unfinished() const { return !groups_.empty(); }  // also groups that finished and are not freed yet
 
-  // In order of arrival.
+  // In their order (SequenceGroup::comes_before).
   std::span<SequenceGroup* const> waiting() const { return waiting_; }
   std::span<SequenceGroup* const> running() const { return running_; }
   std::span<SequenceGroup* const> swapped() const { return swapped_; }
@@ -162,7 +162,7 @@ class Scheduler final {
   BlockSpaceManager& reservable_blocks() { return blocks_; }
   const Options& options() const { return options_; }
 
-  // Checks the block manager's invariants, and that each group is in the one queue of its state, in order of arrival,
+  // Checks the block manager's invariants, and that each group is in the one queue of its state, in its order,
   // and has block tables exactly if it is running or swapped. Errors: kInternal, naming the group. For tests and debug
   // runs.
   Status check_invariants() const;
@@ -240,7 +240,7 @@ class Scheduler final {
   Status check_group(const SequenceGroup& group) const;
   Status check_items(const SequenceGroup& group) const;
 
-  static void insert_by_arrival(Queue& queue, SequenceGroup& group);
+  static void insert_in_order(Queue& queue, SequenceGroup& group);
   Queue& queue_of(SequenceGroup::State state);
 
   Options options_;

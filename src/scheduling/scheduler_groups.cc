@@ -92,8 +92,9 @@ Status Scheduler::add_seq_group(std::unique_ptr<SequenceGroup> group) {
   RETURN_IF_ERROR(check_admission(group->items(), group->max_tokens_per_seq(), group->max_running_seqs()));
   const SequenceGroup* const before = group->continues().has_value() ? find(*group->continues()) : nullptr;
   group->arrival_index_ = before != nullptr ? before->arrival_index() : next_arrival_++;
+  group->place_ = before != nullptr ? before->place_ : clock_.now() + std::chrono::seconds(group->priority());
   group->seqs_.front()->reserve(static_cast<int32_t>(group->max_tokens_per_seq()));
-  insert_by_arrival(waiting_, *group);
+  insert_in_order(waiting_, *group);
   groups_.emplace(group->group_id(), std::move(group));
   return ok_status();
 }
@@ -322,7 +323,7 @@ void Scheduler::preempt_last(SchedulerOutputs& outputs) {
   if (wants_swap && group.fork_at_ == 0 && blocks_.can_swap_out(group.group_id())) {
     blocks_.swap_out(group.group_id(), outputs.moves.swap_out);
     group.state_ = State::kSwapped;
-    insert_by_arrival(swapped_, group);
+    insert_in_order(swapped_, group);
     ++outputs.num_swapped_out;
   } else {
     to_waiting(group);
@@ -337,7 +338,7 @@ void Scheduler::to_waiting(SequenceGroup& group) {
   }
   group.fork_at_ = 0;
   group.state_ = State::kWaiting;
-  insert_by_arrival(waiting_, group);
+  insert_in_order(waiting_, group);
 }
 
 void Scheduler::release_blocks(SequenceGroup& group) {
@@ -347,10 +348,9 @@ void Scheduler::release_blocks(SequenceGroup& group) {
   blocks_.free_shared(group.group_id());
 }
 
-void Scheduler::insert_by_arrival(Queue& queue, SequenceGroup& group) {
-  const auto place = std::upper_bound(queue.begin(), queue.end(), &group, [](const auto* a, const auto* b) {
-    return a->arrival_index() < b->arrival_index();
-  });
+void Scheduler::insert_in_order(Queue& queue, SequenceGroup& group) {
+  const auto place = std::upper_bound(queue.begin(), queue.end(), &group,
+                                      [](const auto* a, const auto* b) { return a->comes_before(*b); });
   queue.insert(place, &group);
 }
 

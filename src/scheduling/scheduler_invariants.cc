@@ -25,7 +25,7 @@ Status Scheduler::check_invariants() const {
       const SequenceGroup& group = *(*queue)[i];
       if (group.state() != state) return broken(group, "is not in the queue of its state");
       if (find(group.group_id()) != &group) return broken(group, "is queued and unknown");
-      if (i > 0 && (*queue)[i - 1]->arrival_index() >= group.arrival_index()) return broken(group, "is out of order");
+      if (i > 0 && !(*queue)[i - 1]->comes_before(group)) return broken(group, "is out of order");
       RETURN_IF_ERROR(check_group(group));
       if (state == SequenceGroup::State::kRunning) num_running_seqs += group.max_running_seqs();
     }

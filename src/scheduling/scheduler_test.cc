@@ -69,6 +69,62 @@ TEST(Scheduler, AGroupIsSizedWithoutWhatReservationsMayTake) {
   EXPECT_THAT(error_message(refused), ::testing::EndsWith("; there are 56"));
 }
 
+// One sequence runs at a time: in which order groups come to run.
+class Order {
+ public:
+  Order() {
+    options_.max_num_seqs = 1;
+    scheduler_.emplace(options_, block_options(), clock_);
+  }
+  void add(uint64_t id, int32_t priority) {
+    SequenceGroup::Init init;
+    init.group_id = GroupId(id);
+    init.first_seq_id = scheduler_->next_seq_id();
+    init.inputs.prompt_token_ids = {2};
+    init.inputs.set_encoder_ids({4, 5});
+    init.params = max_tokens(1);
+    init.priority = priority;
+    CHECK(scheduler_->add_seq_group(std::make_unique<SequenceGroup>(init)).ok());
+    EXPECT_EQ(scheduler_->check_invariants(), ok_status());
+  }
+  // The group that runs now, and ends.
+  uint64_t next() {
+    SchedulerOutputs plan;
+    scheduler_->schedule(plan);
+    CHECK(plan.groups.size() == 1);
+    feed_ones(*scheduler_, plan);
+    SequenceGroup& group = *scheduler_->find(plan.groups[0].group_id);
+    const uint64_t id = group.group_id().value();
+    scheduler_->finish_sequence(group, group.seqs()[0]->id(), FinishReason::kLength);
+    scheduler_->free_finished_seq_groups();
+    return id;
+  }
+
+  FakeClock clock_;
+
+ private:
+  Scheduler::Options options_;
+  std::optional<Scheduler> scheduler_;
+};
+
+TEST(SchedulerPriority, LowerLevelsComeFirstAndEqualOnesInOrderOfArrival) {
+  Order order;
+  for (const auto& [id, priority] : {std::pair(1, 0), {2, 0}, {3, -1}, {4, 3}, {5, -2}, {6, -1}, {7, 0}}) {
+    order.add(static_cast<uint64_t>(id), priority);
+  }
+  for (const uint64_t id : {5, 3, 6, 1, 2, 7, 4}) EXPECT_EQ(order.next(), id);
+}
+
+TEST(SchedulerPriority, ALevelIsASecondSoNothingStarves) {
+  Order order;
+  order.add(1, 0);
+  order.clock_.advance(std::chrono::milliseconds(1900));
+  order.add(2, -2);  // came 1.9 s later, and is two levels earlier
+  order.clock_.advance(std::chrono::milliseconds(200));
+  order.add(3, -2);  // 2.1 s later
+  for (const uint64_t id : {2, 1, 3}) EXPECT_EQ(order.next(), id);
+}
+
 // Two requests that have their first token, and the plan of their next; blocks of four tokens.
 class Drafting {
  public:

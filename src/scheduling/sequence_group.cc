@@ -11,6 +11,7 @@ SequenceGroup::SequenceGroup(const Init& init)
       request_id_(init.request_id),
       params_(init.params),
       arrival_time_(init.arrival_time),
+      priority_(init.priority),
       continues_(init.continues),
       items_(init.inputs.items),
       item_states_(items_.size(), ItemState::kUnwritten),

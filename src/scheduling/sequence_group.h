@@ -30,6 +30,9 @@ class SequenceGroup final {
     // Whether its tables are shared with groups of equal items. Each item has a digest then.
     bool shares_items = false;
     TimePoint arrival_time{};
+    // Lower is earlier: a level is a second of waiting, so a group comes before those of a higher level that were added
+    // less than so many seconds before it, and waits for older ones.
+    int32_t priority = 0;
     // What the KV of its decoder prompt depends on besides the prompt's ids: prefix_root(). Unset: its blocks are
     // neither remembered nor found.
     std::optional<ContentDigest> prefix_root = std::nullopt;
@@ -47,6 +50,11 @@ class SequenceGroup final {
   TimePoint arrival_time() const { return arrival_time_; }
   // Place in the order of add_seq_group; that of the earlier part for a group that continues one.
   uint64_t arrival_index() const { return arrival_index_; }
+  int32_t priority() const { return priority_; }
+  // The order of groups in the scheduler; of equal priority, that of arrival.
+  bool comes_before(const SequenceGroup& other) const {
+    return place_ != other.place_ ? place_ < other.place_ : arrival_index_ < other.arrival_index_;
+  }
   const std::optional<GroupId>& continues() const { return continues_; }
   State state() const { return state_; }
 
@@ -98,6 +106,8 @@ class SequenceGroup final {
   SamplingParams params_;
   TimePoint arrival_time_;
   uint64_t arrival_index_ = 0;
+  int32_t priority_;
+  TimePoint place_{};  // when it was added, by the scheduler's clock, and a second later for each level of priority
   std::optional<GroupId> continues_;
   State state_ = State::kWaiting;
   std::vector<std::unique_ptr<Sequence>> seqs_;
