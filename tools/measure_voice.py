@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How well the voice detector finds speech in ../shared/audio: frames of words that it misses, other frames that it takes.
 
-    tools/measure_voice.py [--shared DIR] [--probe build/release/src/speech/voice_probe] [--words FILE]
+    tools/measure_voice.py [--causal] [--shared DIR] [--probe build/release/src/speech/voice_probe] [--words FILE]
                            # needs `pip install openai-whisper`
 
 Words are whisper-tiny's, from the goldens (`--words`: more of them, {"spoken/en01.flac": [[word, start, end]]}). They
@@ -31,8 +31,8 @@ def frames_of(path):
     return torch.clamp(mel_filters("cpu", 80) @ power, min=1e-10).log10().T.contiguous().numpy().astype("<f4")
 
 
-def probe(binary, frames):
-    lines = subprocess.run([binary], input=frames.tobytes(), stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+def probe(command, frames):
+    lines = subprocess.run(command, input=frames.tobytes(), stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     spans = {"speech": [], "window": []}
     for line in lines:
         kind, start, end = line.split()
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--shared", type=pathlib.Path, default=ROOT.parent / "shared")
     parser.add_argument("--probe", default=str(ROOT / "build/release/src/speech/voice_probe"))
     parser.add_argument("--words")
+    parser.add_argument("--causal", action="store_true", help="as live audio is heard: decisions 0.08 s late")
     options = parser.parse_args()
     words = golden_words(options.shared)
     if options.words:
@@ -93,7 +94,7 @@ def main():
     print(f"{'clip':28} {'speech':>8} {'missed':>8} {'silence':>8} {'taken':>8}   spans, windows")
     for name in names:
         frames = frames_of(options.shared / "audio" / name)
-        spans, windows = probe(options.probe, frames)
+        spans, windows = probe([options.probe, *(["causal"] if options.causal else [])], frames)
         found = mark(len(frames), spans)
         silent = silent_mask(options.shared, name, len(frames))
         spoken = spoken_mask(frames, words.get(name, [])) & ~silent

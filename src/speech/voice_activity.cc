@@ -17,6 +17,13 @@ constexpr int64_t kSpeechSmoothing = 2;  // on both sides
 constexpr int64_t kNoiseInterval = 5;    // noise is estimated anew every so many frames
 constexpr int64_t kRingFrames = 512;     // > 2 x (kNoiseReach + kNoiseSmoothing)
 
+// Smoothed frames that a causal decision waits for, itself included.
+constexpr int64_t kCausalReach = 4;
+// Mean power of a frame of digital silence, and a little.
+constexpr float kDigitalSilence = 1.1e-10f;
+// What the noise of a quiet room has at most in a bin: -57 dB of full scale.
+constexpr float kQuietNoise = 1e-5f;
+
 // A minimum lies below the mean; measured on white noise.
 constexpr float kMinimumBias = 1.8f;
 constexpr float kLeastNoise = 1e-9f;
@@ -37,21 +44,24 @@ float power_of(float log10_power) {
 
 class VoiceActivityDetector::State final {
  public:
-  explicit State(int num_bins)
+  State(int num_bins, VoiceMode mode)
       : num_bins_(num_bins),
+        is_causal_(mode == VoiceMode::kCausal),
         powers_(kRingFrames * num_bins),
         smoothed_(kRingFrames * num_bins),
         noise_(num_bins),
         speech_(num_bins),
         row_(num_bins),
-        minima_(num_bins) {}
+        minima_(num_bins),
+        prior_(is_causal_ ? num_bins : 0, kQuietNoise / kMinimumBias) {}
 
   void push(std::span<const float> log10_mel, std::vector<FrameVoice>& out) {
     CHECK(static_cast<int64_t>(log10_mel.size()) == num_bins_, log10_mel.size(), " bins, not ", num_bins_);
     float* power = row(powers_, num_frames_++);
     for (int64_t k = 0; k < num_bins_; ++k) power[k] = power_of(log10_mel[k]);
     if (num_frames_ > kNoiseSmoothing) smooth_next();
-    while (next_ + kNoiseReach <= num_smoothed_) out.push_back(decide_next());
+    const int64_t reach = is_causal_ ? kCausalReach : kNoiseReach;
+    while (next_ + reach <= num_smoothed_) out.push_back(decide_next());
   }
 
   void finish(std::vector<FrameVoice>& out) {
@@ -105,6 +115,30 @@ class VoiceActivityDetector::State final {
     for (float& noise : noise_) noise = std::max(noise * kMinimumBias, kLeastNoise);
   }
 
+  // The same from the past alone, since the last digital silence.
+  void estimate_causal_noise(int64_t frame) {
+    const int64_t first = sound_begin_ + kNoiseSmoothing + 1;  // smoothed without the silence before it
+    const int64_t begin = std::max(first, frame - kNoiseReach + 1);
+    const int64_t end = std::min(frame + kCausalReach, num_smoothed_);
+    const bool is_new = frame - sound_begin_ < kLeastNoiseReach;
+    if (begin < end) {
+      minimum(begin, end, noise_);
+    } else {
+      noise_ = prior_;
+    }
+    for (int64_t k = 0; k < num_bins_; ++k) {
+      if (is_new) noise_[k] = std::min(noise_[k], prior_[k]);
+      if (!is_new) settled_[k] = noise_[k];
+      noise_[k] = std::max(noise_[k] * kMinimumBias, kLeastNoise);
+    }
+  }
+
+  // Sound begins behind a frame of digital silence; what its noise was is what is known of the next one's.
+  void note_silence(int64_t frame) {
+    if (frame - sound_begin_ >= kLeastNoiseReach) prior_ = settled_;
+    sound_begin_ = frame + 1;
+  }
+
   // Mean over bins of the log of p(frame | speech) / p(frame | noise), both Gaussian.
   double log_ratio() {
     double sum = 0;
@@ -121,28 +155,34 @@ class VoiceActivityDetector::State final {
 
   FrameVoice decide_next() {
     const int64_t frame = next_++;
-    if (frame % kNoiseInterval == 0) estimate_noise(frame);
-    mean_power(frame, kSpeechSmoothing, row_.data());
-    odds_ = (kBegins + (1 - kEnds) * odds_) / ((1 - kBegins) + kEnds * odds_) * std::exp(log_ratio());
     double power = 0;
     const float* powers = row(powers_, frame);
     for (int64_t k = 0; k < num_bins_; ++k) power += powers[k];
-    return {.probability = static_cast<float>(odds_ / (1 + odds_)),
-            .level = static_cast<float>(std::log10(power / static_cast<double>(num_bins_)))};
+    power /= static_cast<double>(num_bins_);
+    if (is_causal_ && power < static_cast<double>(kDigitalSilence)) note_silence(frame);
+    if (frame % kNoiseInterval == 0) is_causal_ ? estimate_causal_noise(frame) : estimate_noise(frame);
+    mean_power(frame, kSpeechSmoothing, row_.data());
+    odds_ = (kBegins + (1 - kEnds) * odds_) / ((1 - kBegins) + kEnds * odds_) * std::exp(log_ratio());
+    return {.probability = static_cast<float>(odds_ / (1 + odds_)), .level = static_cast<float>(std::log10(power))};
   }
 
   int64_t num_bins_;
+  bool is_causal_;
   std::vector<float> powers_, smoothed_;  // rings of kRingFrames
   int64_t num_frames_ = 0, num_smoothed_ = 0, next_ = 0;
   std::vector<float> noise_;
   std::vector<float> speech_;  // power of speech over noise, as estimated in the frame before
   std::vector<float> row_, minima_;
+  // Causal: the first frame behind the last digital silence; minima before it, and the last ones that 0.75 s of sound
+  // have given.
+  int64_t sound_begin_ = 0;
+  std::vector<float> prior_, settled_ = prior_;
   double odds_ = kBegins / kEnds;  // speech to noise
 };
 
-VoiceActivityDetector::VoiceActivityDetector(int num_bins) {
+VoiceActivityDetector::VoiceActivityDetector(int num_bins, VoiceMode mode) {
   CHECK(num_bins >= 1 && num_bins <= 512, num_bins, " bins");
-  state_ = std::make_unique<State>(num_bins);
+  state_ = std::make_unique<State>(num_bins, mode);
 }
 VoiceActivityDetector::~VoiceActivityDetector() = default;
 VoiceActivityDetector::VoiceActivityDetector(VoiceActivityDetector&&) noexcept = default;
@@ -153,8 +193,8 @@ void VoiceActivityDetector::push(std::span<const float> log10_mel, std::vector<F
 }
 void VoiceActivityDetector::finish(std::vector<FrameVoice>& out) { state_->finish(out); }
 
-std::vector<FrameVoice> detect_voice(std::span<const float> frames, int num_bins) {
-  VoiceActivityDetector detector(num_bins);
+std::vector<FrameVoice> detect_voice(std::span<const float> frames, int num_bins, VoiceMode mode) {
+  VoiceActivityDetector detector(num_bins, mode);
   const auto bins = static_cast<size_t>(num_bins);
   std::vector<FrameVoice> voice;
   voice.reserve(frames.size() / bins);

@@ -1,7 +1,7 @@
-// Detects speech, for batched mode (which cuts audio at pauses) and skip_silence. A likelihood-ratio detector over mel
-// bins after Sohn, Kim and Sung, "A statistical model-based voice activity detection" (IEEE SPL 6(1), 1999). The noise
-// of each bin is estimated from minima on both sides of a frame, after Martin, "Noise power spectral density estimation
-// based on optimal smoothing and minimum statistics", 2001. Reasons and measurements:
+// Detects speech, for batched mode (which cuts audio at pauses), skip_silence and live audio. A likelihood-ratio
+// detector over mel bins after Sohn, Kim and Sung, "A statistical model-based voice activity detection" (IEEE SPL 6(1),
+// 1999). The noise of each bin is estimated from minima on both sides of a frame, after Martin, "Noise power spectral
+// density estimation based on optimal smoothing and minimum statistics", 2001. Reasons and measurements:
 // docs/decisions/0010-voice-activity.md.
 #pragma once
 
@@ -20,12 +20,21 @@ struct FrameVoice {
   float level = 0;        // log10 of its mean power over mel bins; long speech is cut where it is low
 };
 
-// Streaming: 330 KB for 80 bins, whatever the length of the audio; looks ahead 1.55 s. Results do not depend on the
-// sizes of pushes. Not thread-safe.
+// What a decision waits for.
+enum class VoiceMode : uint8_t {
+  kBothSides,  // 1.55 s of audio behind a frame: noise is estimated from both sides of it
+  // 0.08 s: noise is estimated from the audio before. Digital silence tells nothing about it. In the first 0.75 s of
+  // sound, noise is what was heard before a gap, else at most what a quiet room has: a word right at the beginning is
+  // found, and a loud hum there is taken for speech so long. So is, for 1.5 s, noise that grows all at once.
+  kCausal,
+};
+
+// Streaming: 330 KB for 80 bins, whatever the length of the audio. Results do not depend on the sizes of pushes. Not
+// thread-safe.
 class VoiceActivityDetector final {
  public:
   // REQUIRES: num_bins in [1, 512].
-  explicit VoiceActivityDetector(int num_bins);
+  explicit VoiceActivityDetector(int num_bins, VoiceMode mode = VoiceMode::kBothSides);
   ~VoiceActivityDetector();
   VoiceActivityDetector(VoiceActivityDetector&&) noexcept;
   VoiceActivityDetector& operator=(VoiceActivityDetector&&) noexcept;
@@ -43,6 +52,7 @@ class VoiceActivityDetector final {
 };
 
 // Detects the voice of whole audio. `frames` is [num_frames, num_bins]; returns [num_frames].
-std::vector<FrameVoice> detect_voice(std::span<const float> frames, int num_bins);
+std::vector<FrameVoice> detect_voice(std::span<const float> frames, int num_bins,
+                                     VoiceMode mode = VoiceMode::kBothSides);
 
 }  // namespace transept

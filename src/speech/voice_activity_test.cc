@@ -203,6 +203,102 @@ TEST(VoiceActivityTest, ProbabilitiesAreThoseOfTheObviousDetector) {
   }
 }
 
+// ---- Causal
+
+std::vector<SpeechSpan> causal_spans(const Audio& audio) {
+  return find_speech(detect_voice(audio.frames(), kBins, VoiceMode::kCausal));
+}
+
+TEST(CausalVoiceTest, DecisionsAreEightyMillisecondsLate) {
+  const Audio audio = Audio().noise(100, -3).speech(200, -3, 2);
+  VoiceActivityDetector detector(kBins, VoiceMode::kCausal);
+  std::vector<FrameVoice> voice;
+  for (size_t i = 0; i < 300; ++i) {
+    detector.push(std::span(audio.frames()).subspan(i * kBins, kBins), voice);
+    EXPECT_EQ(voice.size(), i < 8 ? 0 : i - 7);
+  }
+  // And they are what the whole gives.
+  const std::vector<FrameVoice> whole = detect_voice(audio.frames(), kBins, VoiceMode::kCausal);
+  for (size_t i = 0; i < voice.size(); ++i) EXPECT_EQ(voice[i].probability, whole[i].probability);
+  detector.finish(voice);
+  EXPECT_EQ(voice.size(), 300u);
+}
+
+TEST(CausalVoiceTest, SilenceAndQuietNoiseAreNoSpeech) {
+  EXPECT_TRUE(causal_spans(Audio().silence(1500)).empty());
+  EXPECT_TRUE(causal_spans(Audio()).empty());
+  for (const float level : {-8.0f, -6.0f}) {
+    EXPECT_TRUE(causal_spans(Audio().noise(2000, level)).empty()) << level;
+    EXPECT_TRUE(causal_spans(Audio().silence(50).noise(2000, level).silence(100).noise(500, level)).empty()) << level;
+  }
+}
+
+// A loud hum is taken for a word while there is nothing to compare it with, and no longer.
+TEST(CausalVoiceTest, LoudNoiseIsSpeechForAWhileAtMost) {
+  for (const float level : {-4.0f, 0.0f, 3.0f}) {
+    const std::vector<SpeechSpan> first = causal_spans(Audio().noise(2000, level));
+    ASSERT_LE(first.size(), 1u) << level;
+    if (!first.empty()) {
+      EXPECT_LE(first[0].end, 1.3) << level;
+    }
+    // A gap of digital silence does not make it new.
+    EXPECT_EQ(causal_spans(Audio().noise(500, level).silence(30).noise(500, level).silence(2).noise(300, level)).size(),
+              first.size())
+        << level;
+    // Noise that grows all at once.
+    const std::vector<SpeechSpan> grown = causal_spans(Audio().noise(400, -7).noise(1000, level));
+    ASSERT_LE(grown.size(), 1u) << level;
+    if (!grown.empty()) {
+      EXPECT_LE(grown[0].end, 4 + 1.9) << level;
+    }
+  }
+}
+
+TEST(CausalVoiceTest, SpeechIsFoundWhereItIs) {
+  for (const float level : {-9.0f, -6.0f}) {
+    SCOPED_TRACE(level);
+    const std::vector<SpeechSpan> spans = causal_spans(Audio()
+                                                           .noise(700, level)
+                                                           .speech(300, level, 2.5f)
+                                                           .noise(800, level)
+                                                           .speech(200, level, 2.5f)
+                                                           .noise(300, level));
+    ASSERT_EQ(spans.size(), 2u);
+    EXPECT_NEAR(spans[0].start, 6.8, 0.15);
+    EXPECT_NEAR(spans[0].end, 10.2, 0.25);
+    EXPECT_NEAR(spans[1].start, 17.8, 0.15);
+    EXPECT_NEAR(spans[1].end, 20.2, 0.25);
+  }
+}
+
+TEST(CausalVoiceTest, AWordAtTheBeginningIsFound) {
+  for (const int num_frames : {100, 300, 3000}) {
+    const std::vector<SpeechSpan> spans = causal_spans(Audio().speech(num_frames, -4, 3));
+    ASSERT_EQ(spans.size(), 1u) << num_frames;
+    EXPECT_EQ(spans[0], (SpeechSpan{0, num_frames / 100.0}));
+  }
+  // Behind digital silence, as microphones begin.
+  const std::vector<SpeechSpan> spans = causal_spans(Audio().silence(150).speech(200, -4, 3).silence(100));
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_NEAR(spans[0].start, 1.3, 0.1);
+  EXPECT_NEAR(spans[0].end, 3.7, 0.15);
+}
+
+TEST(CausalVoiceTest, EveryFrameHasAResultWhateverItHolds) {
+  std::mt19937 random(3);
+  const float odd[] = {
+      std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -1e30f, -10.0f, 10.0f, 0.0f};
+  for (const int num_frames : {0, 1, 7, 8, 9, 400, 1111}) {
+    std::vector<float> frames(static_cast<size_t>(num_frames) * kBins);
+    for (float& value : frames) value = odd[random() % std::size(odd)];
+    const std::vector<FrameVoice> voice = detect_voice(frames, kBins, VoiceMode::kCausal);
+    ASSERT_EQ(voice.size(), static_cast<size_t>(num_frames));
+    for (const FrameVoice& frame : voice) {
+      EXPECT_TRUE(frame.probability >= 0 && frame.probability <= 1) << frame.probability;
+    }
+  }
+}
+
 TEST(VoiceActivityTest, LongAudioTakesNoMoreMemory) {
   const Audio audio = Audio().noise(300, -3).speech(300, -3, 3);
   VoiceActivityDetector detector(kBins);
