@@ -19,9 +19,7 @@ constexpr int64_t kDropRows = 2 * kWindowFrames;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<AudioWindows>> AudioWindows::open(const AudioSource& source, const AudioProcessor& processor,
-                                                           const Options& options) {
-  std::unique_ptr<AudioWindows> windows(new AudioWindows(source, processor));
+Status check_frames(const AudioProcessor& processor) {
   const int64_t rate = processor.sampling_rate();
   const LogMel* const log_mel = processor.log_mel();
   const int64_t hop =
@@ -31,7 +29,27 @@ StatusOr<std::unique_ptr<AudioWindows>> AudioWindows::open(const AudioSource& so
     return unimplemented("long audio needs frames of 0.01 s and windows of 30 s; this model has ", rate,
                          " samples a second, ", hop, " a frame and ", window, " a window");
   }
-  windows->width_ = log_mel != nullptr ? log_mel->options().num_mel_bins : hop;
+  return ok_status();
+}
+
+int64_t frame_width(const AudioProcessor& processor) {
+  if (processor.log_mel() != nullptr) return processor.log_mel()->options().num_mel_bins;
+  return processor.sampling_rate() / static_cast<int64_t>(kFramesPerSecond);
+}
+
+StatusOr<LogMel> voice_log_mel(const AudioProcessor& processor) {
+  LogMelOptions mel;
+  mel.sampling_rate = processor.sampling_rate();
+  mel.hop_length = static_cast<int32_t>(frame_width(processor));
+  mel.n_fft = mel.hop_length * 5 / 2;
+  return LogMel::create(mel);
+}
+
+StatusOr<std::unique_ptr<AudioWindows>> AudioWindows::open(const AudioSource& source, const AudioProcessor& processor,
+                                                           const Options& options) {
+  std::unique_ptr<AudioWindows> windows(new AudioWindows(source, processor));
+  RETURN_IF_ERROR(check_frames(processor));
+  windows->width_ = frame_width(processor);
   windows->reader_options_ = {processor.sampling_rate(), options.max_seconds};
   windows->before_read_ = options.before_read;
   windows->piece_.resize(kPieceSamples);
@@ -54,14 +72,10 @@ Status AudioWindows::scan(const Options& options) {
   int64_t voice_width = width_;
   if (options.find_voice) {
     if (processor_.log_mel() == nullptr) {
-      LogMelOptions mel;
-      mel.sampling_rate = processor_.sampling_rate();
-      mel.hop_length = static_cast<int32_t>(width_);
-      mel.n_fft = static_cast<int32_t>(width_ * 5 / 2);
-      ASSIGN_OR_RETURN(LogMel made, LogMel::create(mel));
+      ASSIGN_OR_RETURN(LogMel made, voice_log_mel(processor_));
       voice_mel = std::make_unique<LogMel>(std::move(made));
       voice_stream = std::make_unique<LogMelStream>(*voice_mel);
-      voice_width = mel.num_mel_bins;
+      voice_width = voice_mel->options().num_mel_bins;
     }
     detector = std::make_unique<VoiceActivityDetector>(static_cast<int>(voice_width));
   }

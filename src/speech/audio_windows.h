@@ -23,6 +23,13 @@
 
 namespace transept {
 
+// Errors: kUnimplemented, if the front end's frames are not 0.01 s or its windows not 30 s.
+Status check_frames(const AudioProcessor& processor);
+// Floats of a frame: mel bins, or samples.
+int64_t frame_width(const AudioProcessor& processor);
+// The log-mel stage that a model of samples does not have itself, for the voice detector.
+StatusOr<LogMel> voice_log_mel(const AudioProcessor& processor);
+
 class AudioWindows final {
  public:
   struct Options {
@@ -33,8 +40,7 @@ class AudioWindows final {
     std::function<Status()> before_read = {};
   };
 
-  // Runs the first pass. Borrows the processor. Errors: kUnimplemented, if the front end's frames are not 0.01 s or its
-  // windows not 30 s; AudioReader's; before_read's.
+  // Runs the first pass. Borrows the processor. Errors: check_frames'; AudioReader's; before_read's.
   static StatusOr<std::unique_ptr<AudioWindows>> open(const AudioSource& source, const AudioProcessor& processor,
                                                       const Options& options);
 

@@ -20,7 +20,8 @@ enum class TranscribeMode : uint8_t {
 };
 
 struct TranscribeOptions {
-  std::string language;  // code or English name; "": the model's default or only one, else detected
+  std::string language;                // code or English name; "": the model's default or only one, else detected
+  std::vector<std::string> languages;  // detection chooses among these alone; empty: among the model's
   // Detection of the language, for audio below 30 s: the encode of its one window decides if its best guess is at least
   // this probable. Otherwise an additional encode of the audio and the silence after it decides, as in the reference
   // (docs/transcribe.md).

@@ -64,6 +64,9 @@ struct TranscribeLimits {
   std::stop_token stop_token = {};                 // kCancelled
   std::optional<TimePoint> deadline = {};          // by the engine's clock; kDeadlineExceeded
   std::shared_ptr<const TraceContext> trace = {};  // RequestSpec::trace of its requests; no limit
+  // Its first request, too, continues work that was accepted (RequestSpec::is_continuation): a full queue refuses none.
+  bool is_admitted = false;
+  int32_t priority = 0;  // RequestSpec::priority of its requests; no limit
 
   // Returns the error of the limit that was reached, the stop's first; else ok.
   Status check(const Clock& clock) const;

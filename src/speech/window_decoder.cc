@@ -22,6 +22,11 @@ constexpr double kMostTokensPerSecond = 13;
 constexpr int32_t kLeastTokens = 10;
 constexpr uint64_t kMostTemperatures = 1000;  // of a ladder (decoding_rules.h)
 
+int32_t most_tokens(double seconds) {
+  constexpr double kMost = 1e6;
+  return static_cast<int32_t>(std::min(kMost, std::ceil(seconds * kMostTokensPerSecond) + kLeastTokens));
+}
+
 // openai-whisper, decoding.py, MaximumLikelihoodRanker.
 double rank_score(const CompletionOutput& answer, size_t num_tokens, const std::optional<double>& length_penalty) {
   const double length = std::max<double>(1, static_cast<double>(num_tokens));
@@ -112,6 +117,7 @@ Status WindowDecoder::check_sequences() const {
 Status WindowDecoder::settle_tokens() {
   if (model_.tokens == nullptr) {
     const std::string_view field = !options_.language.empty()                     ? "language"
+                                   : !options_.languages.empty()                  ? "languages"
                                    : options_.task != "transcribe"                ? "task"
                                    : options_.word_timestamps                     ? "word_timestamps"
                                    : !options_.initial_prompt.empty()             ? "initial_prompt"
@@ -146,12 +152,28 @@ Status WindowDecoder::settle_tokens() {
     if (!field.empty()) return field_error(field, str_cat(field, ": this model takes no text before a window"));
   }
   ASSIGN_OR_RETURN(task_token_, tokens.task_token(options_.task, "task"));
-  const std::string language = !options_.language.empty()     ? options_.language
-                               : tokens.languages.empty()     ? "en"
-                               : tokens.default_language      ? *tokens.default_language
-                               : tokens.languages.size() == 1 ? tokens.languages.front().code
-                                                              : "";
+  RETURN_IF_ERROR(settle_languages());
+  const bool is_default = options_.languages.empty() && tokens.default_language.has_value();
+  const std::string language = !options_.language.empty()  ? options_.language
+                               : tokens.languages.empty()  ? "en"
+                               : is_default                ? *tokens.default_language
+                               : language_ids_.size() == 1 ? std::string(tokens.language_of(language_ids_.front()))
+                                                           : "";
   return language.empty() ? ok_status() : set_language(language);
+}
+
+// Of `languages`, or all.
+Status WindowDecoder::settle_languages() {
+  for (const std::string& language : options_.languages) {
+    ASSIGN_OR_RETURN(const std::optional<int32_t> id, model_.tokens->language_token(language, "languages"));
+    if (id.has_value()) language_ids_.push_back(*id);
+  }
+  if (options_.languages.empty()) {
+    for (const SpeechTokens::Language& known : model_.tokens->languages) language_ids_.push_back(known.token_id);
+  }
+  std::ranges::sort(language_ids_);
+  language_ids_.erase(std::unique(language_ids_.begin(), language_ids_.end()), language_ids_.end());
+  return ok_status();
 }
 
 Status WindowDecoder::set_language(const std::string& language) {
@@ -204,10 +226,15 @@ std::vector<int32_t> WindowDecoder::start_sequence(bool timestamps) const {
   return transcript_prompt(model_.tokens, start_, language_token_, task_token_, timestamps);
 }
 
-StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
+EncoderDecoderInputs WindowDecoder::make_inputs(const std::shared_ptr<const EncoderFeatures>& features) const {
   EncoderDecoderInputs inputs;
   inputs.set_encoder_features(features);
   inputs.cache_salt = options_.cache_salt;
+  return inputs;
+}
+
+StatusOr<EncodedInput> WindowDecoder::encode(const std::shared_ptr<const EncoderFeatures>& features) const {
+  EncoderDecoderInputs inputs = make_inputs(features);
   inputs.make_digests();
   for (const EncodedInput& known : language_inputs_) {
     if (known.items().front().digest == inputs.items.front().digest) return known;
@@ -227,6 +254,7 @@ StatusOr<RequestOutput> WindowDecoder::ask(const EncodedInput& window, std::vect
   spec.inputs.cache_salt = options_.cache_salt;
   spec.params = params;
   spec.deadline = limits_.deadline;
+  spec.priority = limits_.priority;
   spec.trace = limits_.trace;
   num_requests_.fetch_add(1, std::memory_order_relaxed);
   StatusOr<RequestOutput> answered = answer_of(std::move(spec));
@@ -283,13 +311,21 @@ StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(
     const std::shared_ptr<const EncoderFeatures>& features) {
   ASSIGN_OR_RETURN(const EncodedInput input, encode(features));
   language_inputs_.push_back(input);
+  ASSIGN_OR_RETURN(const RequestOutput output, ask(input, {start_}, language_params()));
+  ASSIGN_OR_RETURN(std::vector<LanguageGuess> guesses, language_guesses(output));
+  RETURN_IF_ERROR(set_language(guesses.front().code));
+  return guesses;
+}
+
+SamplingParams WindowDecoder::language_params() const {
   SamplingParams params;
   params.max_tokens = 1;
-  for (const SpeechTokens::Language& known : model_.tokens->languages) {
-    params.allowed_token_ids.push_back(known.token_id);
-  }
-  params.logprobs = static_cast<int32_t>(params.allowed_token_ids.size());
-  ASSIGN_OR_RETURN(const RequestOutput output, ask(input, {start_}, params));
+  params.allowed_token_ids = language_ids_;
+  params.logprobs = static_cast<int32_t>(language_ids_.size());
+  return params;
+}
+
+StatusOr<std::vector<LanguageGuess>> WindowDecoder::language_guesses(const RequestOutput& output) const {
   CHECK(output.outputs.size() == 1 && output.outputs[0].logprobs.has_value(), "no log-probabilities of the language");
   std::vector<LanguageGuess> guesses;
   for (const TokenLogprob& entry : output.outputs[0].logprobs->front()) {
@@ -297,8 +333,35 @@ StatusOr<std::vector<LanguageGuess>> WindowDecoder::detect_language(
     if (!code.empty()) guesses.push_back({std::string(code), std::exp(static_cast<double>(entry.logprob))});
   }
   if (guesses.empty()) return absl::InternalError("the model gave no language");
-  RETURN_IF_ERROR(set_language(guesses.front().code));
   return guesses;
+}
+
+RequestSpec WindowDecoder::language_request(const std::shared_ptr<const EncoderFeatures>& features) const {
+  RequestSpec spec;
+  spec.id = model_.engine->make_id("speech-");
+  spec.inputs = make_inputs(features);
+  spec.inputs.prompt_token_ids = {start_};
+  spec.params = language_params();
+  return spec;
+}
+
+RequestSpec WindowDecoder::attempt_request(const std::shared_ptr<const EncoderFeatures>& features,
+                                           std::span<const int32_t> previous, double seconds,
+                                           std::vector<int32_t> draft) const {
+  Prompt prompt = make_prompt(previous, false);
+  RequestSpec spec;
+  spec.id = model_.engine->make_id("speech-");
+  spec.inputs = make_inputs(features);
+  spec.params = params_of(prompt, 0, seconds);
+  // A loop ends early: what it says is given up.
+  spec.params.max_tokens = std::min(spec.params.max_tokens, most_tokens(seconds));
+  spec.params.draft_token_ids = std::move(draft);
+  spec.inputs.prompt_token_ids = std::move(prompt.ids);
+  return spec;
+}
+
+StatusOr<WindowAnswer> WindowDecoder::attempt_answer(const RequestOutput& output) const {
+  return read_answer(output, params(0));
 }
 
 SamplingParams WindowDecoder::params(double temperature) const {
@@ -327,8 +390,12 @@ SamplingParams WindowDecoder::params(double temperature) const {
 StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, const std::vector<int32_t>& prompt,
                                                 const SamplingParams& params) const {
   ASSIGN_OR_RETURN(const RequestOutput output, ask(window, prompt, params));
-  if (output.outputs.empty()) return absl::InternalError("the engine gave no answer");
   note_tokens(output);
+  return read_answer(output, params);
+}
+
+StatusOr<WindowAnswer> WindowDecoder::read_answer(const RequestOutput& output, const SamplingParams& params) const {
+  if (output.outputs.empty()) return absl::InternalError("the engine gave no answer");
   const auto tokens_of = [&](const CompletionOutput& answer) {
     const auto end = std::ranges::find(answer.token_ids, end_of_text_);
     return std::vector<int32_t>(answer.token_ids.begin(), end);
@@ -352,8 +419,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
   return answer;
 }
 
-StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::span<const int32_t> previous,
-                                             bool with_prefix, double seconds, uint64_t window_key) const {
+WindowDecoder::Prompt WindowDecoder::make_prompt(std::span<const int32_t> previous, bool with_prefix) const {
   std::vector<int32_t> prompt;
   if (model_.tokens != nullptr && !previous.empty() && model_.tokens->start_of_previous.has_value()) {
     prompt.push_back(*model_.tokens->start_of_previous);
@@ -363,27 +429,35 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
   const std::vector<int32_t> start = start_sequence(!options_.without_timestamps);
   prompt.insert(prompt.end(), start.begin(), start.end());
   if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
+  return {std::move(prompt), start_index};
+}
+
+SamplingParams WindowDecoder::params_of(const Prompt& prompt, double temperature, double seconds) const {
+  SamplingParams asked = params(temperature);
   // The last token takes no position: nothing follows it. The reference takes it, too (decoding.py, _main_loop).
-  const int32_t room = max_len_ + 1 - static_cast<int32_t>(prompt.size());
+  const int32_t room = max_len_ + 1 - static_cast<int32_t>(prompt.ids.size());
+  asked.max_tokens = std::min(room, model_.tokens != nullptr ? max_len_ / 2 : most_tokens(seconds));
+  if (model_.tokens != nullptr && model_.tokens->no_speech.has_value()) {
+    asked.probe = PromptProbe{prompt.start_index, *model_.tokens->no_speech};
+  }
+  return asked;
+}
+
+StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::span<const int32_t> previous,
+                                             bool with_prefix, double seconds, uint64_t window_key) const {
+  const Prompt prompt = make_prompt(previous, with_prefix);
   WindowAnswer answer;
   for (size_t i = 0; i < temperatures_.size(); ++i) {
-    SamplingParams asked = params(temperatures_[i]);
-    asked.max_tokens = model_.tokens != nullptr ? std::min(room, max_len_ / 2) : room;
-    if (model_.tokens == nullptr) {
-      const double most = std::ceil(seconds * kMostTokensPerSecond) + kLeastTokens;
-      asked.max_tokens = static_cast<int32_t>(std::min<double>(room, most));
-    } else if (model_.tokens->no_speech.has_value()) {
-      asked.probe = PromptProbe{start_index, *model_.tokens->no_speech};
-    }
+    SamplingParams asked = params_of(prompt, temperatures_[i], seconds);
     asked.seed = options_.seed * 0x9e3779b97f4a7c15u + window_key * kMostTemperatures + i;
     // Of a window that is decoded again much comes again.
     if (i > 0 && asked.num_beams == 1) asked.draft_token_ids = answer.tokens;
-    ASSIGN_OR_RETURN(answer, decode_at(window, prompt, asked));
+    ASSIGN_OR_RETURN(answer, decode_at(window, prompt.ids, asked));
     answer.temperature = temperatures_[i];
     if (!needs_fallback(answer.scores, options_.thresholds)) break;
     if (i + 1 < temperatures_.size()) num_fallbacks_.fetch_add(1, std::memory_order_relaxed);
   }
-  num_prompt_tokens_.fetch_add(static_cast<int64_t>(prompt.size()), std::memory_order_relaxed);
+  num_prompt_tokens_.fetch_add(static_cast<int64_t>(prompt.ids.size()), std::memory_order_relaxed);
   num_generated_tokens_.fetch_add(answer.num_generated, std::memory_order_relaxed);
   return answer;
 }

@@ -49,6 +49,8 @@ class WindowDecoder final {
   // concurrent call of another function.
   StatusOr<std::vector<LanguageGuess>> detect_language(const std::shared_ptr<const EncoderFeatures>& features);
   const std::string& language() const { return language_; }
+  // Errors: kInvalidArgument with param "language". REQUIRES: as detect_language.
+  Status set_language(const std::string& language);
 
   // Decodes a window, at rising temperatures until an answer passes the thresholds; returns the last one. `previous`:
   // tokens after <|startofprev|>. `with_prefix`: the prompt ends with options.prefix. `seconds`: audio in the window,
@@ -56,6 +58,16 @@ class WindowDecoder final {
   // numbers.
   StatusOr<WindowAnswer> decode(const EncodedInput& window, std::span<const int32_t> previous, bool with_prefix,
                                 double seconds, uint64_t window_key) const;
+
+  // ---- For callers that do not wait: requests over the features themselves, to be added to the engine, and what their
+  // answers say. Greedy, at temperature 0, without fallback; counts() and times() do not know them.
+  RequestSpec language_request(const std::shared_ptr<const EncoderFeatures>& features) const;
+  // Most probable first. Errors: kInternal: no language is among the answers.
+  StatusOr<std::vector<LanguageGuess>> language_guesses(const RequestOutput& output) const;
+  // As decode(). `draft`: tokens that are expected. REQUIRES: options.beam_size is 1, and a known language.
+  RequestSpec attempt_request(const std::shared_ptr<const EncoderFeatures>& features, std::span<const int32_t> previous,
+                              double seconds, std::vector<int32_t> draft) const;
+  StatusOr<WindowAnswer> attempt_answer(const RequestOutput& output) const;
 
   // Returns the times of the words of `text_tokens`, in seconds from the beginning of the window; none for no tokens.
   // `num_frames` of the window hold audio. REQUIRES: options.word_timestamps.
@@ -84,12 +96,21 @@ class WindowDecoder final {
   Status settle_tokens();
   Status settle_room();
   Status check_sequences() const;
-  Status set_language(const std::string& language);
+  Status settle_languages();
   StatusOr<std::vector<int32_t>> suppressed_tokens() const;
   std::string text_below(std::span<const int32_t> tokens, int32_t end) const;
   StatusOr<std::vector<int32_t>> encode_text(const std::string& text, std::string_view field) const;
   std::vector<int32_t> start_sequence(bool timestamps) const;
+  struct Prompt {
+    std::vector<int32_t> ids;
+    int32_t start_index = 0;  // of the start token
+  };
+  Prompt make_prompt(std::span<const int32_t> previous, bool with_prefix) const;
+  EncoderDecoderInputs make_inputs(const std::shared_ptr<const EncoderFeatures>& features) const;
+  SamplingParams language_params() const;
   SamplingParams params(double temperature) const;
+  SamplingParams params_of(const Prompt& prompt, double temperature, double seconds) const;
+  StatusOr<WindowAnswer> read_answer(const RequestOutput& output, const SamplingParams& params) const;
   StatusOr<WindowAnswer> decode_at(const EncodedInput& window, const std::vector<int32_t>& prompt,
                                    const SamplingParams& params) const;
   StatusOr<RequestOutput> ask(const EncodedInput& window, std::vector<int32_t> prompt,
@@ -106,13 +127,14 @@ class WindowDecoder final {
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;
+  std::vector<int32_t> language_ids_;          // that detection chooses among, ascending
   std::vector<EncodedInput> language_inputs_;  // of detect_language()
   mutable std::atomic<int64_t> num_windows_{0}, num_requests_{0}, num_fallbacks_{0};
   mutable std::atomic<int64_t> num_prompt_tokens_{0}, num_generated_tokens_{0}, num_encoder_tokens_{0};
   mutable Mutex times_mutex_;
   mutable TranscribeTimes times_ ABSL_GUARDED_BY(times_mutex_);
   mutable Mutex admission_mutex_;
-  mutable bool was_admitted_ ABSL_GUARDED_BY(admission_mutex_) = false;  // the engine has admitted a request
+  mutable bool was_admitted_ ABSL_GUARDED_BY(admission_mutex_) = limits_.is_admitted;  // the engine has admitted one
 };
 
 }  // namespace transept

@@ -1,0 +1,123 @@
+#include "speech/live_options.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "speech/transcriber_testing.h"
+
+namespace transept::testing {
+namespace {
+
+TEST(LiveDelay, NamesAreThoseOfTheApi) {
+  for (const std::string_view name : {"minimal", "low", "medium", "high", "xhigh"}) {
+    const auto delay = parse_live_delay(name);
+    ASSERT_TRUE(delay.has_value());
+    EXPECT_EQ(live_delay_name(*delay), name);
+  }
+  EXPECT_FALSE(parse_live_delay("").has_value());
+  EXPECT_FALSE(parse_live_delay("Low").has_value());
+}
+
+TEST(LiveDelay, PoliciesAreThoseThatWereMeasured) {
+  EXPECT_EQ(live_policy(LiveDelay::kMinimal).hop_seconds, 0.3);
+  EXPECT_EQ(live_policy(LiveDelay::kMinimal).num_hypotheses, 2);
+  EXPECT_EQ(live_policy(LiveDelay::kLow).hop_seconds, 0.5);
+  EXPECT_EQ(live_policy(LiveDelay::kLow).num_early_hypotheses, 2);
+  EXPECT_EQ(live_policy(LiveDelay::kMedium).num_hypotheses, 2);
+  EXPECT_EQ(live_policy(LiveDelay::kMedium).num_early_hypotheses, 3);
+  EXPECT_EQ(live_policy(LiveDelay::kMedium).early_seconds, 3);
+  EXPECT_EQ(live_policy(LiveDelay::kHigh).num_hypotheses, 3);
+  EXPECT_FALSE(live_policy(LiveDelay::kXhigh).has_hypotheses);
+}
+
+TEST(LiveOptions, WhatIsOutOfRangeIsNamed) {
+  House house;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const struct {
+    std::string_view field;
+    void (*set)(LiveOptions&);
+  } cases[] = {
+      {"sampling_rate", [](LiveOptions& o) { o.sampling_rate = 7999; }},
+      {"sampling_rate", [](LiveOptions& o) { o.sampling_rate = 48001; }},
+      {"language", [](LiveOptions& o) { o.language = "xx"; }},
+      {"languages",
+       [](LiveOptions& o) {
+         o.languages = {"en", "xx"};
+       }},
+      {"max_item_seconds", [](LiveOptions& o) { o.max_item_seconds = 0; }},
+      {"max_item_seconds", [](LiveOptions& o) { o.max_item_seconds = kNan; }},
+      {"max_item_seconds", [](LiveOptions& o) { o.max_item_seconds = 14401; }},
+      {"turn_detection.threshold", [](LiveOptions& o) { o.turn_detection->threshold = -1; }},
+      {"turn_detection.threshold", [](LiveOptions& o) { o.turn_detection->threshold = kNan; }},
+      {"turn_detection.prefix_padding_ms", [](LiveOptions& o) { o.turn_detection->prefix_padding_ms = -1; }},
+      {"turn_detection.prefix_padding_ms", [](LiveOptions& o) { o.turn_detection->prefix_padding_ms = 10001; }},
+      {"turn_detection.silence_duration_ms", [](LiveOptions& o) { o.turn_detection->silence_duration_ms = 19; }},
+      {"turn_detection.silence_duration_ms", [](LiveOptions& o) { o.turn_detection->silence_duration_ms = 10001; }},
+  };
+  EXPECT_TRUE(check_live_options({}, house.speech()).ok());
+  for (const auto& [field, set] : cases) {
+    LiveOptions options;
+    set(options);
+    EXPECT_EQ(error_param(check_live_options(options, house.speech())), field);
+  }
+  LiveOptions german;
+  german.language = "German";
+  german.languages = {"de", "es"};
+  EXPECT_TRUE(check_live_options(german, house.speech()).ok());
+}
+
+TEST(LiveOptions, FillThoseOfATranscription) {
+  House house;
+  TranscribeOptions base;
+  base.skip_silence = true;
+  base.beam_size = 3;
+  LiveOptions options;
+  options.language = "de";
+  options.languages = {"en"};
+  options.prompt = " A talk. ";
+  options.hotwords = "Transept ";
+  options.cache_salt = "salt";
+  TranscribeOptions made = live_transcribe_options(base, options, house.speech());
+  EXPECT_EQ(made.language, "de");
+  EXPECT_TRUE(made.languages.empty());
+  EXPECT_EQ(made.initial_prompt, "A talk.");
+  EXPECT_EQ(made.hotwords, "Transept");
+  EXPECT_EQ(made.cache_salt, "salt");
+  EXPECT_TRUE(made.skip_silence);
+  EXPECT_EQ(made.beam_size, 3);
+  options.language.clear();
+  made = live_transcribe_options(base, options, house.speech());
+  EXPECT_EQ(made.languages, (std::vector<std::string>{"en"}));
+}
+
+// Detection among some languages: the others have no probability.
+TEST(LiveOptions, LanguagesRestrictDetection) {
+  House house;
+  const AudioSource audio = synthetic_source(3, 3);
+  TranscribeOptions options = greedy_options();
+  options.language = "";
+  std::vector<LanguageGuess> guesses;
+  TranscribeObserver observer;
+  observer.on_language = [&](const std::vector<LanguageGuess>& told) { guesses = told; };
+  ASSERT_TRUE(house.transcribe(audio, options, observer).ok());
+  ASSERT_EQ(guesses.size(), 4u);
+  const std::vector<LanguageGuess> all = guesses;
+  options.languages = {all[2].code, all[1].code};
+  const auto result = house.transcribe(audio, options, observer);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->transcript.language, all[1].code);
+  ASSERT_EQ(guesses.size(), 2u);
+  EXPECT_NEAR(guesses[0].probability + guesses[1].probability, 1, 1e-4);
+  // One is not detected.
+  guesses.clear();
+  options.languages = {all[3].code};
+  EXPECT_EQ(house.transcribe(audio, options, observer)->transcript.language, all[3].code);
+  EXPECT_TRUE(guesses.empty());
+  options.languages = {"xx"};
+  EXPECT_EQ(error_param(house.transcribe(audio, options).status()), "languages");
+}
+
+}  // namespace
+}  // namespace transept::testing
