@@ -10,6 +10,8 @@
 #include "apps/engine_flags.h"
 #include "apps/epd_session.h"
 #include "apps/interrupt.h"
+#include "apps/live_flags.h"
+#include "apps/live_job.h"
 #include "apps/stats_json.h"
 #include "apps/transcribe_flags.h"
 #include "apps/transcribe_job.h"
@@ -24,7 +26,8 @@ constexpr std::string_view kVerb = "transcribe";
 
 struct Work {
   TranscribeSettings settings;
-  std::vector<FoundFile> inputs;
+  std::vector<FoundFile> inputs;  // without --live
+  std::optional<LiveSettings> live;
 };
 
 Status make_output_folder(const Flags& flags, const std::string& folder) {
@@ -52,7 +55,8 @@ void leave_out_finished(Work& work) {
 // Everything that needs no model.
 StatusOr<Work> prepare(const Flags& flags) {
   const std::vector<std::string>& arguments = flags.positional();
-  if (arguments.size() < 2) {
+  const bool is_live = flags.is_on("live");
+  if (arguments.empty() || (arguments.size() < 2 && !is_live)) {
     return invalid_argument(arguments.empty() ? "which model, and which audio?" : "which audio?",
                             " transept transcribe MODEL AUDIO...");
   }
@@ -60,6 +64,11 @@ StatusOr<Work> prepare(const Flags& flags) {
   ASSIGN_OR_RETURN(work.settings, transcribe_settings(flags));
   const TranscribeSettings& settings = work.settings;
   for (const std::string& warning : settings.warnings) log_warning(warning);
+  ASSIGN_OR_RETURN(work.live, live_settings(flags));
+  if (work.live.has_value()) {
+    if (work.live->has_files) RETURN_IF_ERROR(make_output_folder(flags, settings.files.folder));
+    return work;
+  }
   FoundFiles found = find_audio(std::span(arguments).subspan(1), settings.recursive);
   work.inputs = std::move(found.inputs);
   if (found.num_repeated > 0) {
@@ -115,19 +124,8 @@ void report_interrupt(const TranscribeJob& job) {
   log_error("interrupted: ", job.counts().num_written, " of ", job.num_inputs(), " files finished and written", text);
 }
 
-Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
-  config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
-  work.settings.options.seed = config.seed;
-  const SteadyClock clock;
-  // Behind the model, into which it receives rows.
-  LoadedModel model;
-  ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
-  ASSIGN_OR_RETURN(model, EpdSession::load(session.get(), config, clock));
-  catch_interrupts();
-  // A request waits for each window that is worked on.
-  const int32_t num_windows = work.settings.num_workers * work.settings.options.batch_size;
-  AsyncEngine engine(std::move(model.engine), {.max_queued_requests = std::max(512, 2 * num_windows)}, clock);
-  ASSIGN_OR_RETURN(const SpeechModel speech, SpeechModel::of(model, engine));
+Status run_files(const Flags& flags, Work& work, const SpeechModel& speech, AsyncEngine& engine, LoadedModel& model,
+                 EpdSession* session, int* exit_code) {
   const Transcriber transcriber(speech);
   OrderedConsole console(stdout, stderr);
   TranscribeJob job(
@@ -149,6 +147,45 @@ Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
   return ok_status();
 }
 
+// Ctrl-C is how a recording ends: the exit code is that of the turns.
+Status run_live(const Flags& flags, const Work& work, const SpeechModel& speech, AsyncEngine& engine,
+                LoadedModel& model, EpdSession* session, int* exit_code) {
+  if (session != nullptr) RETURN_IF_ERROR(session->begin(engine, model));
+  LiveReport report;
+  const Status ran = transcribe_live(speech, *work.live, work.settings, engine, &report);
+  if (session != nullptr) session->end_work();
+  model.engine = engine.stop();
+  RETURN_IF_ERROR(blame_transcribe_flag(ran, flags));
+  if (const auto path = flags.text("stats-json")) {
+    Json stats = engine_stats_json(model, report.elapsed_seconds);
+    stats.set("num_turns", report.turns.num_turns);
+    stats.set("num_failed", report.turns.num_failed);
+    stats.set("audio_seconds", report.turns.transcript.duration);
+    stats.set("num_words_told", report.turns.num_words_told);
+    stats.set("num_words_revised", report.turns.num_words_revised);
+    RETURN_IF_ERROR(write_file(*path, stats.dump() + "\n"));
+  }
+  *exit_code = report.turns.num_failed > 0 ? kExitSomeFailed : kExitOk;
+  return ok_status();
+}
+
+Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
+  config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
+  work.settings.options.seed = config.seed;
+  const SteadyClock clock;
+  // Behind the model, into which it receives rows.
+  LoadedModel model;
+  ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
+  ASSIGN_OR_RETURN(model, EpdSession::load(session.get(), config, clock));
+  catch_interrupts();
+  // A request waits for each window that is worked on.
+  const int32_t num_windows = work.settings.num_workers * work.settings.options.batch_size;
+  AsyncEngine engine(std::move(model.engine), {.max_queued_requests = std::max(512, 2 * num_windows)}, clock);
+  ASSIGN_OR_RETURN(const SpeechModel speech, SpeechModel::of(model, engine));
+  if (work.live.has_value()) return run_live(flags, work, speech, engine, model, session.get(), exit_code);
+  return run_files(flags, work, speech, engine, model, session.get(), exit_code);
+}
+
 }  // namespace
 
 int run_transcribe(const Flags& flags) {
@@ -156,7 +193,7 @@ int run_transcribe(const Flags& flags) {
   if (!work.ok()) return usage_error(kVerb, work.status());
   StatusOr<EngineConfig> config = engine_config(flags);
   if (!config.ok()) return usage_error(kVerb, config.status());
-  if (work->inputs.empty()) return kExitOk;  // all done already, or more shards than files
+  if (work->inputs.empty() && !work->live.has_value()) return kExitOk;  // all done already, or more shards than files
   int exit_code = kExitOk;
   const Status status = run(flags, std::move(config).value(), std::move(work).value(), &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);

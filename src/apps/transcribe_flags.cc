@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "apps/live_flags.h"
 #include "base/environment.h"
 #include "speech/decoding_rules.h"
 
@@ -279,7 +280,7 @@ std::string flag_of(std::string_view param) {
 std::vector<FlagSpec> transcribe_flags() {
   std::vector<FlagSpec> table;
   for (std::vector<FlagSpec>& group : std::vector<std::vector<FlagSpec>>{
-           output_flags(), speech_flags(), long_audio_flags(), decoding_flags(), word_flags()}) {
+           output_flags(), live_flags(), speech_flags(), long_audio_flags(), decoding_flags(), word_flags()}) {
     table.insert(table.end(), group.begin(), group.end());
   }
   keep_common(table, {"output-format",
@@ -288,6 +289,9 @@ std::vector<FlagSpec> transcribe_flags() {
                       "resume",
                       "recursive",
                       "num-workers",
+                      "live",
+                      "live-format",
+                      "live-delay",
                       "task",
                       "language",
                       "initial-prompt",
