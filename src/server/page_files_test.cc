@@ -1,5 +1,6 @@
 #include "server/page_files.h"
 #include "base/source_dir_testing.h"
+#include "server/page.h"
 
 #include <algorithm>
 #include <fstream>
@@ -22,6 +23,22 @@ std::string source_of(const PageFile& file) {
 TEST(PageFiles, HoldTheBytesOfTheSources) {
   ASSERT_FALSE(page_files().empty());
   for (const PageFile& file : page_files()) EXPECT_EQ(file.content, source_of(file)) << file.path;
+}
+
+TEST(PageFiles, ConnectToTheirOwnServerAloneByWebSocketsToo) {
+  const auto policy = [](HttpHeaders headers) {
+    HttpRequest request;
+    request.headers = std::move(headers);
+    const HttpResponse response = page_response(page_files()[0], request);
+    return *find_header(response.headers, "Content-Security-Policy");
+  };
+  using ::testing::EndsWith;
+  EXPECT_THAT(policy({{"Host", "localhost:81"}}), EndsWith("connect-src 'self' ws://localhost:81 wss://localhost:81"));
+  EXPECT_THAT(policy({{"Host", "[::1]:81"}}), EndsWith("connect-src 'self' ws://[::1]:81 wss://[::1]:81"));
+  for (const std::string host : {"", "a b", "x;script-src *", "x,y", "x'", "*"}) {
+    EXPECT_THAT(policy({{"Host", host}}), EndsWith("; connect-src 'self'")) << host;
+  }
+  EXPECT_THAT(policy({}), EndsWith("; connect-src 'self'"));
 }
 
 TEST(PageFiles, HaveOnePathAndOneTagEach) {

@@ -58,6 +58,9 @@ export class Browser {
       if (message.type() === "error" && !refused) problems.push(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+    page.on("websocket", (socket) => {
+      if (!socket.url().startsWith(address.replace(/^http/, "ws"))) problems.push(`outside: ${socket.url()}`);
+    });
     page.on("request", (request) => {
       const url = request.url();
       if (!url.startsWith(address) && !/^(blob|data):/.test(url)) problems.push(`outside: ${url}`);

@@ -5,9 +5,11 @@ import {createServer} from "node:http";
 import {dirname, extname, join} from "node:path";
 import {fileURLToPath} from "node:url";
 
+import {acceptSocket} from "./fake_sockets.mjs";
+
 const kPageDir = join(dirname(fileURLToPath(import.meta.url)), "../../src/server/page");
-const kPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
-    + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const policyAt = (host) => "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
+    + `base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self' ws://${host} wss://${host}`;
 const kTypes = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
                 ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"};
 
@@ -49,7 +51,7 @@ export function freshState() {
     withWords: true, transcript: makeTranscript(kSentences), completion: "Une réponse qui arrive peu à peu – voilà.",
     structured: {}, images: [{width: 640, height: 480, used_width: 384, used_height: 384, tiles: 1, positions: 577}],
     metrics: {running: 2, waiting: 1, cache: 0.37, tokensPerSecond: 50, readings: 0}, metricsStatus: 200,
-    requests: [], aborted: 0,
+    requests: [], aborted: 0, sockets: [],
   };
 }
 
@@ -171,10 +173,10 @@ async function answerApi(state, path, request, response) {
   return path.startsWith("/v1/audio/") ? answerAudio(state, body, request, response) : answerText(state, path, body, response);
 }
 
-function answerFile(path, response) {
+function answerFile(path, host, response) {
   const name = path === "/" ? "index.html" : path.startsWith("/page/") ? path.slice(6) : "";
   if (!readdirSync(kPageDir).includes(name) || !(extname(name) in kTypes)) return sendJson(response, 404, {});
-  response.writeHead(200, {"content-type": kTypes[extname(name)], "content-security-policy": kPolicy,
+  response.writeHead(200, {"content-type": kTypes[extname(name)], "content-security-policy": policyAt(host),
                            "x-content-type-options": "nosniff"});
   return response.end(readFileSync(join(kPageDir, name)));
 }
@@ -190,8 +192,12 @@ export async function startFakeServer() {
       response.writeHead(200, {"content-type": "text/plain; version=0.0.4"});
       return response.end(metricsText(state));
     }
-    return path.startsWith("/v1/") ? answerApi(state, path, request, response) : answerFile(path, response);
+    return path.startsWith("/v1/") ? answerApi(state, path, request, response) : answerFile(path, request.headers.host, response);
   });
+  // A session takes its configuration; all else is the scenario's to say.
+  server.on("upgrade", (request, stream) => held.state.sockets.push(acceptSocket(request, stream, (socket, event) => {
+    if (event.type === "session.update") socket.send({type: "session.updated", session: event.session});
+  })));
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     address: `http://127.0.0.1:${server.address().port}/`,

@@ -11,6 +11,7 @@ import {parseArgs} from "node:util";
 import {Browser} from "./browser.mjs";
 import {startFakeServer} from "./fake_server.mjs";
 import {imageScenarios} from "./scenarios_image.mjs";
+import {liveScenarios} from "./scenarios_live.mjs";
 import {pageScenarios} from "./scenarios_page.mjs";
 import {speechScenarios} from "./scenarios_speech.mjs";
 
@@ -68,7 +69,7 @@ async function runScenarios() {
   const address = server ? server.address : new URL("/", options["base-url"]).href;
   const input = server ? null : await inputOf(address);
   const browser = await Browser.start();
-  const groups = [speechScenarios, imageScenarios, pageScenarios];
+  const groups = [speechScenarios, liveScenarios, imageScenarios, pageScenarios];
   const chosen = groups.flatMap((group) => [...(server ? Object.entries(group.fake) : []), ...Object.entries(group.any)]);
   counts.skipped += server ? 0 : groups.reduce((sum, group) => sum + Object.keys(group.fake).length, 0);
   try {

@@ -108,6 +108,15 @@ export class Api {
 
   async models() { return (await jsonOf(await this.request("v1/models"))).data ?? []; }
 
+  /** A WebSocket of a live session, not yet open. A browser has no headers for it: the key goes as a subprotocol. */
+  realtime(model) {
+    const address = new URL("v1/realtime", document.baseURI);
+    address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+    address.searchParams.set("model", model);
+    const key = this.key;
+    return new WebSocket(address, ["realtime", ...(key ? [`openai-insecure-api-key.${key}`] : [])]);
+  }
+
   async metrics() { return (await this.request("metrics", {quiet: true})).text(); }
 
   /**

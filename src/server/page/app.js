@@ -5,6 +5,7 @@ import {byId} from "./dom.js";
 import {Gauges} from "./gauges.js";
 import {ImageForm} from "./image_form.js";
 import {KeyDialog} from "./key_dialog.js";
+import {Live} from "./live.js";
 import {Player} from "./player.js";
 import {ResultPanel} from "./result_panel.js";
 import {TextForm} from "./text_form.js";
@@ -29,6 +30,10 @@ class App {
     this.audioForm = new AudioForm((file) => this.#setFile(file));
     this.imageForm = new ImageForm(() => this.#dropResult());
     this.textForm = new TextForm();
+    this.live = new Live({
+      api: this.api, form: this.audioForm, result: this.result,
+      options: () => ({...this.audioForm.options(), model: this.#model}),
+    });
     this.#listen();
     new Gauges(byId("gauges"), byId("gauges-note"), this.api).start();
   }
@@ -102,7 +107,7 @@ class App {
   }
 
   #checkAudio() {
-    const missing = this.audioForm.recorder.recording ? "Stop the recording first."
+    const missing = this.live.running || this.audioForm.recorder.recording ? "Stop the recording first."
         : this.audioForm.file ? "" : "Choose, drop or record audio first.";
     if (missing) this.audioForm.errors.show(missing, "file");
     return !missing;

@@ -15,7 +15,7 @@ export class AudioForm {
       onLevel: (level, seconds) => this.#showLevel(level, seconds), onEnd: (file) => this.#endRecording(file),
     });
     this.drop = new FileDrop(byId("drop"), {
-      isOpen: () => !this.form.hidden && !this.recorder.recording,
+      isOpen: () => !this.form.hidden && !this.recorder.recording && !this.live,
       onFile: (file) => {
         this.errors.clear();
         onFile(file);
@@ -66,9 +66,19 @@ export class AudioForm {
     }
     this.drop.giveWay();
     byId("recording").hidden = false;
+    byId("live-button").disabled = true;
     byId("record-label").textContent = "Stop recording";
     byId("record").classList.add("on");
     this.meter.clear();
+  }
+
+  /** The microphone is heard live, or no longer. */
+  showRecording(on) {
+    byId("recording").hidden = !on;
+    byId("record").disabled = on;
+    this.live = on;
+    if (on) this.drop.giveWay();
+    else this.drop.takeBack();
   }
 
   #showLevel(level, seconds) {
@@ -79,6 +89,7 @@ export class AudioForm {
 
   #endRecording(file) {
     byId("recording").hidden = true;
+    byId("live-button").disabled = false;
     byId("record-label").textContent = "Record";
     byId("record").classList.remove("on");
     this.drop.set(file ?? this.drop.file);

@@ -47,6 +47,12 @@ export class FileDrop {
     this.#part("chosen").hidden = true;
   }
 
+  /** The box is back, with the file that it had. */
+  takeBack() {
+    this.#part("target").hidden = Boolean(this.#file);
+    this.#part("chosen").hidden = !this.#file;
+  }
+
   #part(name) { return this.box.querySelector(`[data-${name}]`); }
 
   #takeDrops() {

@@ -1,4 +1,5 @@
 // Records the microphone into a file, and tells how loud it is meanwhile.
+import {LevelWatch} from "./level_watch.js";
 
 const kTypes = [["audio/webm;codecs=opus", "webm"], ["audio/ogg;codecs=opus", "ogg"], ["audio/mp4", "m4a"]];
 const kReasons = {
@@ -24,7 +25,7 @@ export class Recorder {
   #stream = null;
   #recorder = null;
   #context = null;
-  #frame = 0;
+  #level = null;
 
   /** onLevel(0..1, seconds) about as often as the screen is drawn; onEnd(File or null) once after each start. */
   constructor({onLevel, onEnd}) {
@@ -55,34 +56,18 @@ export class Recorder {
       this.onEnd(chunks.length > 0 ? new File(chunks, nameOf(new Date(), known[1]), {type}) : null);
     };
     this.#recorder.start(1000);
-    this.#watchLevel();
+    this.#context = new AudioContext();
+    this.#level = new LevelWatch(this.#context, this.#context.createMediaStreamSource(this.#stream), this.onLevel);
   }
 
   stop() {
     if (this.#recorder?.state === "recording") this.#recorder.stop();
   }
 
-  #watchLevel() {
-    this.#context = new AudioContext();
-    const analyser = new AnalyserNode(this.#context, {fftSize: 1024});
-    this.#context.createMediaStreamSource(this.#stream).connect(analyser);
-    const samples = new Float32Array(analyser.fftSize);
-    const begin = performance.now();
-    const look = () => {
-      analyser.getFloatTimeDomainData(samples);
-      const power = samples.reduce((total, sample) => total + sample * sample, 0) / samples.length;
-      // -60 dB and below is nothing, 0 dB is all.
-      const level = Math.min(1, Math.max(0, 1 + 10 * Math.log10(power + 1e-12) / 60));
-      this.onLevel(level, (performance.now() - begin) / 1000);
-      this.#frame = requestAnimationFrame(look);
-    };
-    look();
-  }
-
   #release() {
-    cancelAnimationFrame(this.#frame);
+    this.#level?.stop();
     this.#context?.close();
     this.#stream?.getTracks().forEach((track) => track.stop());
-    this.#stream = this.#context = this.#recorder = null;
+    this.#stream = this.#context = this.#recorder = this.#level = null;
   }
 }

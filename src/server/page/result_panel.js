@@ -56,6 +56,7 @@ export class ResultPanel {
   }
 
   clear() {
+    byId("live-turns").hidden = true;
     this.#reply = null;
     this.#segments = [];
     this.transcript.clear();
@@ -103,6 +104,21 @@ export class ResultPanel {
   #end() {
     this.#setBusy(false);
     this.progress.hidden = true;
+  }
+
+  /** Live text follows, which stands in an element of its own. */
+  beginLive(words) {
+    this.clear();
+    this.empty.hidden = true;
+    this.say(words, "busy");
+    this.#bringIntoView();
+  }
+
+  /** segments: what was said, each with start, end and text. */
+  showLive(segments) {
+    this.say(segments.length > 0 ? `Done: ${segments.length} turn${segments.length === 1 ? "" : "s"}` : "Nothing was said.", "good");
+    if (segments.length === 0) return;
+    this.#offer({text: segments.map((segment) => segment.text).join(" "), segments}, Object.keys(kWriters), "live");
   }
 
   /** The run is over without a reply; what streamed so far stays, and may be taken away. */
