@@ -221,7 +221,7 @@ fake["the keyboard alone: skip links, order, a file, words, downloads"] = async 
     await page.keyboard.press("Tab");
     order.push(await focused(page));
   }
-  assert.deepEqual(order, ["Skip to the input", "Skip to the result", "key-button", "file", "record", "task", "language",
+  assert.deepEqual(order, ["Skip to the input", "Skip to the result", "key-button", "file", "record", "live-button", "task", "language",
                            "times", "More options", "Transcribe"]);
   await page.setInputFiles("#file", {name: "a.wav", mimeType: "audio/wav", buffer: makeWav(20)});
   await page.locator("#audio-form [data-run]").focus();
