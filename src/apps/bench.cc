@@ -261,8 +261,9 @@ int run_bench(const Flags& flags) {
   const std::vector<std::string>& arguments = flags.positional();
   const bool known = arguments.size() == 2 && (arguments[0] == "latency" || arguments[0] == "throughput");
   if (!known) {
-    return usage_error("bench",
-                       invalid_argument("expected: transept bench latency|throughput MODEL, or bench serve URL"));
+    return usage_error(
+        "bench",
+        invalid_argument("expected: transept bench latency|throughput MODEL, bench serve URL, or bench live URL"));
   }
   const Status status = run_workload(arguments[0], flags.without_first_positional());
   return status.ok() ? kExitOk : usage_error("bench", blame_environment(status, flags.from_environment()));

@@ -14,6 +14,7 @@
 #include "base/descriptor_limit.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "load/api_server.h"
 #include "load/openai_target.h"
 #include "load/served_model.h"
 
@@ -23,14 +24,8 @@ namespace {
 // Warm-up's inputs are other ones than the measurement's.
 constexpr int64_t kWarmupIndex = LoadPlan::kMaxRequests;
 
-// What GET says, if it is a JSON object. Errors: the server cannot be asked at all.
 StatusOr<Json> ask(const BenchServeSettings& settings, const std::string& path) {
-  constexpr std::chrono::seconds kPatience(10);
-  HttpClient client(settings.url.host, settings.url.port,
-                    {.timeout = std::min<std::chrono::milliseconds>(settings.timeout, kPatience)});
-  ASSIGN_OR_RETURN(const HttpClient::Reply reply, client.get(path, authorization(settings.api_key)));
-  StatusOr<Json> json = Json::parse(reply.body);
-  return reply.status == 200 && json.ok() && json->is_object() ? *std::move(json) : Json();
+  return ask_server(settings.url, path, settings.api_key, settings.timeout);
 }
 
 // Chooses the model, unless --model did, and makes requests that it takes.

@@ -10,6 +10,7 @@
 #include "apps/text_lines.h"
 #include "base/environment.h"
 #include "base/input_file.h"
+#include "load/api_server.h"
 
 namespace transept {
 namespace {
@@ -40,18 +41,6 @@ StatusOr<Arguments> read_arguments(const Flags& flags) {
     }
   }
   return arguments;
-}
-
-// Where the API is: clients are told both http://host:8000 and http://host:8000/v1.
-Status read_url(const std::string& text, BenchServeSettings& settings) {
-  ASSIGN_OR_RETURN(settings.url, HttpUrl::parse(text));
-  std::string root = settings.url.path;
-  if (root.find('?') != std::string::npos) return invalid_argument(text, ": expected no query");
-  while (root.ends_with('/')) root.pop_back();
-  if (root.ends_with("/v1")) root.resize(root.size() - 3);
-  settings.root = root;
-  settings.url.path = root + "/v1";
-  return ok_status();
 }
 
 // "N" or "LO-HI".
@@ -254,7 +243,9 @@ std::vector<FlagSpec> bench_serve_flags() {
 StatusOr<BenchServeSettings> bench_serve_settings(const Flags& flags) {
   ASSIGN_OR_RETURN(const Arguments arguments, read_arguments(flags));
   BenchServeSettings settings;
-  RETURN_IF_ERROR(read_url(arguments.url, settings));
+  ASSIGN_OR_RETURN(const ApiUrl api, ApiUrl::parse(arguments.url));
+  settings.url = api.url;
+  settings.root = api.root;
   ASSIGN_OR_RETURN(const uint64_t seed, read_seed(flags));
   RETURN_IF_ERROR(read_requests(flags, arguments, settings.requests));
   settings.requests.seed = seed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/bench_live.h"
 #include "apps/bench_serve.h"
 #include "apps/bench_serve_flags.h"
 #include "apps/bench_workload.h"
@@ -188,6 +189,8 @@ const std::vector<Verb>& verbs() {
        "transept bench throughput g2p --num-prompts 64"},
       {"bench serve", "URL", "load on an OpenAI-compatible server: latencies, throughput, goodput", bench_serve_flags,
        run_bench_serve, "transept bench serve http://127.0.0.1:8000 --num-prompts 200 --max-concurrency 8"},
+      {"bench live", "URL", "live speech to a server: how far the text is behind, and how many keep up",
+       bench_live_flags, run_bench_live, "transept bench live http://127.0.0.1:8000 --audio talk.wav --sessions 8"},
       {"download", "ORG/NAME[@REV]", "fetch what is read of a model from the hub, and print its folder", download_flags,
        run_download, "transept download openai/whisper-small"},
       {"models", "", "what the hub's cache holds, and what of it would run", models_flags, run_models,
