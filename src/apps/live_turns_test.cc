@@ -107,9 +107,9 @@ TEST(LiveTurns, AFailedTurnIsCountedAndTheNextGoesOn) {
   Written written;
   written.turns.on_speech_started(0, 1500);
   written.turns.on_delta(0, "half");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   written.turns.on_failed(0, absl::InternalError("the engine stopped"));
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("a turn at 1.5 s: the engine stopped"), std::string::npos) << said;
   written.turns.on_delta(1, "next");
   EXPECT_EQ(written.text(), "half\nnext");
