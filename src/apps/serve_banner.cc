@@ -27,9 +27,11 @@ void print_banner(const Server& server, Duration startup) {
   for (const Route& route : routes()) {
     if (!is_served(route, options.role) || route.kind == RouteKind::kPeer) continue;
     if (route.kind == RouteKind::kInfo || (route.kind == RouteKind::kSpeech && context.speech == nullptr)) continue;
+    if (route.kind == RouteKind::kSocket || (route.is_live && context.realtime == nullptr)) continue;
     api += str_cat(api.empty() ? "" : " ", route.pattern);
   }
   log_info("  POST ", api);
+  if (context.realtime != nullptr) log_info("  live ws://", server.http().address(), "/v1/realtime");
   if (context.instance != nullptr) {
     log_info("  instance ", context.instance->id().name, ", role ", name(context.instance->role()),
              ", of the fleet of ", "--broker");

@@ -118,6 +118,14 @@ Status read_times(const Flags& flags, ServeSettings& settings) {
   return ok_status();
 }
 
+Status read_live(const Flags& flags, RealtimeHub::Options& live) {
+  ASSIGN_OR_RETURN(const int64_t sessions, flags.integer("max-live-sessions", 1, 4096, live.max_sessions));
+  live.max_sessions = static_cast<int32_t>(sessions);
+  ASSIGN_OR_RETURN(live.session_seconds, flags.number("live-session-seconds", 1, 1e7, live.session_seconds));
+  ASSIGN_OR_RETURN(live.max_item_seconds, flags.number("live-max-item-seconds", 1, 14400, live.max_item_seconds));
+  return ok_status();
+}
+
 Status read_queue(const Flags& flags, ServerOptions& options) {
   ASSIGN_OR_RETURN(const int64_t requests,
                    flags.integer("max-queued-requests", 1, 1 << 24, options.queue.max_requests));
@@ -127,6 +135,7 @@ Status read_queue(const Flags& flags, ServerOptions& options) {
                    flags.number("max-audio-seconds-in-work", 1, 1e9, options.queue.max_audio_seconds));
   ASSIGN_OR_RETURN(const int64_t transcriptions,
                    flags.integer("max-transcriptions", 1, 4096, options.max_transcriptions));
+  RETURN_IF_ERROR(read_live(flags, options.live));
   ASSIGN_OR_RETURN(const int64_t connections, flags.integer("max-connections", 1, 1 << 20, 4096));
   ASSIGN_OR_RETURN(const std::optional<uint64_t> bodies, flags.bytes("max-body-memory"));
   if (bodies.has_value())
@@ -232,6 +241,7 @@ std::vector<FlagSpec> serve_flags() {
       {"max-audio-seconds-in-work", "SECONDS", "57600", "audio of all requests in work; more is 429", kQueue},
       {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kQueue},
       {"max-transcriptions", "N", "32", "transcriptions that run at once", kQueue},
+      {"max-live-sessions", "N", "64", "live sessions (/v1/realtime) at once; more are 503", kQueue},
       {"max-connections", "N", "4096, or what ulimit -n allows", "connections that are open at once", kQueue},
       {"request-timeout", "SECONDS", "none", "give a request up so long after it came, its wait included (504)",
        kQueue},
@@ -240,6 +250,9 @@ std::vector<FlagSpec> serve_flags() {
       {"idle-timeout", "SECONDS", "60", "for a connection between two requests", kQueue},
       {"write-timeout", "SECONDS", "30", "for a client that takes nothing of its answer", kQueue},
       {"max-audio-seconds", "SECONDS", "14400", "length of an audio file", kLimits},
+      {"live-session-seconds", "SECONDS", "86400", "length of a live session", kLimits},
+      {"live-max-item-seconds", "SECONDS", "1800", "length of what a live session speaks without a commit or a pause",
+       kLimits},
       {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kLimits},
       {"max-field-size", "SIZE", "1MiB", "size of another field of a form", kLimits},
       {"max-json-size", "SIZE", "8MiB", "size of a JSON body", kLimits},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <limits>
 
 #include "base/ascii.h"
@@ -153,21 +154,31 @@ bool ApiService::is_allowed_origin(const HttpRequest& request) const {
 }
 
 std::optional<HttpResponse> ApiService::refuse_key(const HttpRequest& request) const {
-  const std::string_view key = bearer_of(request);
-  const bool is_admin = is_one_of(key, options_.admin_keys);
   const Route* route = route_of(request);
+  const bool is_socket = route != nullptr && route->kind == RouteKind::kSocket;
+  const std::string_view key = is_socket ? api_key_of(request) : bearer_of(request);
+  const bool is_admin = is_one_of(key, options_.admin_keys);
   if (route != nullptr && route->kind == RouteKind::kAdmin) {
     if (is_admin) return std::nullopt;
     if (options_.admin_keys.empty()) {
       return http_error_response(403, "this path is for an admin key, which --admin-api-key gives", "no_admin_key");
     }
-  } else if (!needs_key(request) || is_admin || is_one_of(key, options_.api_keys)) {
+  } else if (!needs_key(request) || is_admin || is_one_of(key, options_.api_keys) ||
+             (is_socket && is_client_secret(key))) {
     return std::nullopt;
   }
   HttpResponse response =
       http_error_response(401, "an API key is needed: Authorization: Bearer KEY", "invalid_api_key");
   response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
+}
+
+bool ApiService::is_client_secret(std::string_view key) const {
+  const ServerContext* context = context_.load();
+  if (context == nullptr) return false;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return context->client_secrets.payload_of(key, std::chrono::duration_cast<std::chrono::seconds>(now).count())
+      .has_value();
 }
 
 bool ApiService::needs_key(const HttpRequest& request) const {

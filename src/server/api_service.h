@@ -46,6 +46,7 @@ class ApiService final : public HttpService {
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;
   bool needs_key(const HttpRequest& request) const;
+  bool is_client_secret(std::string_view key) const;
   std::optional<HttpResponse> refuse_key(const HttpRequest& request) const;
   HttpResponse preflight(const HttpRequest& request) const;
   void add_headers(const HttpRequest& request, HttpResponse& response) const;

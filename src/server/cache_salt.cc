@@ -8,7 +8,7 @@ StatusOr<std::string> cache_salt_of(const ServerContext& context, const HttpRequ
     return with_param(unimplemented("cache_salt: instances of a fleet share encoder outputs by their content alone"),
                       "cache_salt");
   }
-  return context.salts.salt_of(context.options.cache_scope, bearer_of(request), own);
+  return context.salts.salt_of(context.options.cache_scope, api_key_of(request), own);
 }
 
 }  // namespace transept

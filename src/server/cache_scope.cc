@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/strings.h"
+#include "net/websocket_handshake.h"
 
 namespace transept {
 namespace {
@@ -39,6 +40,16 @@ std::string_view bearer_of(const HttpRequest& request) {
   if (header == nullptr) return {};
   const std::string_view value = *header;
   return ascii_lower(value.substr(0, 7)) == "bearer " ? trim(value.substr(7)) : std::string_view();
+}
+
+std::string_view api_key_of(const HttpRequest& request) {
+  constexpr std::string_view kPrefix = "openai-insecure-api-key.";
+  if (const std::string_view key = bearer_of(request); !key.empty()) return key;
+  if (request.header("Upgrade") == nullptr) return {};
+  for (const std::string_view name : offered_subprotocols(request)) {
+    if (name.starts_with(kPrefix)) return name.substr(kPrefix.size());
+  }
+  return {};
 }
 
 }  // namespace transept

@@ -34,5 +34,8 @@ class CacheSalts final {
 
 // The key of "Authorization: Bearer KEY"; "": none. A view of the request.
 std::string_view bearer_of(const HttpRequest& request);
+// The same; else, of a request for a WebSocket, that of the subprotocol "openai-insecure-api-key.KEY", which is how
+// pages give one: a browser's WebSocket has no headers.
+std::string_view api_key_of(const HttpRequest& request);
 
 }  // namespace transept

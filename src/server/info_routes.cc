@@ -138,7 +138,8 @@ HttpResponse get_metrics(const ServerContext& context) {
   std::optional<InstanceStats> instance;
   if (context.instance != nullptr) instance = context.instance->stats();
   response.body = context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas,
-                                       instance.has_value() ? &*instance : nullptr);
+                                       instance.has_value() ? &*instance : nullptr,
+                                       context.realtime != nullptr ? &context.realtime->counts() : nullptr);
   return response;
 }
 

@@ -20,6 +20,7 @@
 #include "server/engine_families.h"
 #include "server/instance_families.h"
 #include "server/process_stats.h"
+#include "server/realtime_families.h"
 
 namespace transept {
 namespace {
@@ -32,7 +33,7 @@ using Labels = std::map<std::string, std::string>;
 
 constexpr std::string_view kOther = "other";
 constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
-constexpr std::string_view kRefusals[] = {"queue", "budget", "arriving", "draining", "loading"};
+constexpr std::string_view kRefusals[] = {"queue", "budget", "arriving", "draining", "loading", "live"};
 // Far more routes than there are: that nobody can make up series without end, whatever the caller passes.
 constexpr size_t kMaxRoutes = 64;
 
@@ -108,10 +109,11 @@ class ServerMetrics::Impl final {
   }
 
   std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas,
-                   const InstanceStats* instance) const {
+                   const InstanceStats* instance, const RealtimeCounts* live) const {
     std::vector<prometheus::MetricFamily> families;
     append_engine_families(engine, num_waiting, model_name_, families);
     if (replicas.size() > 1) append_replica_families(replicas, model_name_, families);
+    if (live != nullptr) append_realtime_families(*live, model_name_, families);
     if (instance != nullptr) append_instance_families(*instance, engine, model_name_, families);
     for (prometheus::MetricFamily& family : registry_.Collect()) families.push_back(std::move(family));
     append_process_families(start_time_, families);
@@ -199,8 +201,9 @@ void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_f
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }
 std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting,
-                                const std::vector<EngineSnapshot>& replicas, const InstanceStats* instance) const {
-  return impl_->text(engine, num_waiting, replicas, instance);
+                                const std::vector<EngineSnapshot>& replicas, const InstanceStats* instance,
+                                const RealtimeCounts* live) const {
+  return impl_->text(engine, num_waiting, replicas, instance, live);
 }
 
 }  // namespace transept

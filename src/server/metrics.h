@@ -9,6 +9,7 @@
 
 #include "async/async_engine.h"
 #include "core/request_output.h"
+#include "server/realtime_counts.h"
 #include "startup/instance_stats.h"
 
 namespace transept {
@@ -39,12 +40,13 @@ class ServerMetrics final {
   void set_num_arriving(int32_t count);  // requests whose bodies are arriving
   void count_unknown_fields(int32_t count);
   void count_audio_seconds(double seconds);
-  void count_refused(std::string_view why);  // "queue", "budget", "arriving", "draining", "loading"
+  void count_refused(std::string_view why);  // "queue", "budget", "arriving", "draining", "loading", "live"
 
   // Formats all metrics in Prometheus' text format. `engine` is the sum of `replicas`; if there are several replicas,
-  // each has its own series too. `num_waiting`: Admission::num_waiting. `instance`: of a fleet; null: none.
+  // each has its own series too. `num_waiting`: Admission::num_waiting. `instance`: of a fleet; null: none. `live`: of
+  // /v1/realtime; null: none.
   std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas = {},
-                   const InstanceStats* instance = nullptr) const;
+                   const InstanceStats* instance = nullptr, const RealtimeCounts* live = nullptr) const;
 
  private:
   class Impl;

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "server/openapi_fields.h"
+#include "server/openapi_live.h"
 #include "server/openapi_replies.h"
 
 namespace transept {
@@ -155,6 +156,7 @@ Json get_operation(const GetRoute& route, bool has_keys) {
 // What a server of this model and role has.
 struct Served {
   bool has_audio = false;
+  bool has_live = false;
   std::optional<InstanceRole> role;
 
   bool has(const PostRoute& route) const { return has(route.route); }
@@ -185,6 +187,10 @@ Json delete_cache_operation(bool has_keys) {
   return operation;
 }
 
+void append(Json& object, const Json& members) {
+  for (const auto& [name, value] : members.as_object()) object.set(name, value);
+}
+
 Json paths(bool has_keys, const Served& served) {
   Json all = Json::object();
   for (const PostRoute& route : kPosts) {
@@ -193,15 +199,12 @@ Json paths(bool has_keys, const Served& served) {
   for (const AudioRoute& route : kAudioPosts) {
     if (served.has(route)) all.set(route.path, json_object({{"post", audio_operation(route, has_keys)}}));
   }
+  if (served.has_live) append(all, live_paths(has_keys));
   if (served.role != InstanceRole::kEncode) {
     all.set("/v1/cache", json_object({{"delete", delete_cache_operation(has_keys)}}));
   }
   for (const GetRoute& route : kGets) all.set(route.path, json_object({{"get", get_operation(route, has_keys)}}));
   return all;
-}
-
-void append(Json& object, const Json& members) {
-  for (const auto& [name, value] : members.as_object()) object.set(name, value);
 }
 
 Json schemas(const RequestLimits& limits, const Served& served) {
@@ -222,7 +225,7 @@ Json schemas(const RequestLimits& limits, const Served& served) {
 
 Json openapi_document(const ServerContext& context) {
   const bool has_keys = !context.options.api_keys.empty();
-  const Served served{context.speech != nullptr, context.options.role};
+  const Served served{context.speech != nullptr, context.realtime != nullptr, context.options.role};
   Json components =
       json_object({{"schemas", schemas(context.options.limits, served)}, {"responses", error_responses()}});
   Json document = json_object({{"openapi", "3.1.0"},

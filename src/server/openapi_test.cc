@@ -11,6 +11,7 @@
 #include "base/ascii.h"
 #include "request/field_table.h"
 #include "server/openapi_fields.h"
+#include "server/realtime_session_testing.h"
 #include "server/routes.h"
 #include "server/server_testing.h"
 
@@ -66,10 +67,15 @@ class OpenApiTest : public ::testing::Test {
     options.limits.max_stop_strings = 2;
     options.limits.max_bad_words = 5;
     house_ = std::make_unique<ServerHouse>(options, testing::speech_model());
+    static const SteadyClock clock;
+    hub_ = std::make_unique<RealtimeHub>(std::make_unique<testing::FakeSpeech>(), RealtimeHub::Options(),
+                                         house_->metrics(), clock);
+    house_->set_realtime(hub_.get());
     document_ = std::make_unique<Json>(openapi_document(house_->context()));
   }
   static void TearDownTestSuite() {
     document_.reset();
+    hub_.reset();
     house_.reset();
   }
 
@@ -78,6 +84,7 @@ class OpenApiTest : public ::testing::Test {
 
  private:
   static inline std::unique_ptr<ServerHouse> house_;
+  static inline std::unique_ptr<RealtimeHub> hub_;
   static inline std::unique_ptr<Json> document_;
 };
 
@@ -211,7 +218,8 @@ TEST_F(OpenApiTest, EveryRouteOfTheServerIsAPathByItsMethod) {
   for (const Route& route : routes()) {
     if (!is_served(route, std::nullopt)) continue;
     const Json& operation = member(member(paths, route.pattern), ascii_lower(route.method));
-    EXPECT_NE(member(operation, "responses").find("200"), nullptr) << route.pattern;
+    const char* status = route.kind == RouteKind::kSocket ? "101" : "200";
+    EXPECT_NE(member(operation, "responses").find(status), nullptr) << route.pattern;
     known.insert(std::string(route.pattern));
   }
   for (const auto& [path, methods] : paths.as_object()) EXPECT_TRUE(known.contains(path)) << path << " is no route";

@@ -5,6 +5,7 @@
 #include "server/info_routes.h"
 #include "server/instance_routes.h"
 #include "server/openapi.h"
+#include "server/realtime.h"
 #include "server/text_routes.h"
 #include "server/transcriptions.h"
 
@@ -55,6 +56,12 @@ constexpr Route kRoutes[] = {
      .kind = RouteKind::kPeer,
      .info = answer_input,
      .is_public = true},
+    {.method = "GET", .pattern = "/v1/realtime", .kind = RouteKind::kSocket, .upgrade = open_realtime, .is_live = true},
+    {.method = "POST",
+     .pattern = "/v1/realtime/client_secrets",
+     .kind = RouteKind::kTokens,
+     .work = handle_client_secret,
+     .is_live = true},
     {.method = "DELETE", .pattern = "/v1/cache", .kind = RouteKind::kAdmin, .info = delete_cache},
     {.method = "GET", .pattern = "/v1/models", .info = models},
     {.method = "GET", .pattern = "/v1/models/{model}", .info = model},

@@ -32,6 +32,7 @@ struct Route {
   // answered in place of 101. It must choose among the subprotocols (choose_subprotocol).
   StatusOr<WebSocketUpgrade> (*upgrade)(const ServerContext&, const HttpRequest&) = nullptr;
   bool is_public = false;        // needs no key
+  bool is_live = false;          // of servers with live audio
   bool only_encodes = false;     // of encode instances
   bool is_local_public = false;  // needs no key from a peer on this machine
 };

@@ -17,8 +17,10 @@
 #include "request/request.h"
 #include "server/admission.h"
 #include "server/cache_scope.h"
+#include "server/client_secrets.h"
 #include "server/incoming_requests.h"
 #include "server/metrics.h"
+#include "server/realtime_hub.h"
 #include "server/work_pool.h"
 #include "speech/transcriber.h"
 #include "startup/instance.h"
@@ -47,6 +49,7 @@ struct ServerOptions {
   RequestLimits limits;
   int32_t max_transcriptions = 32;  // concurrent ones, each on its own thread
   bool skip_silence = true;         // windows of audio without speech are not decoded
+  RealtimeHub::Options live;        // of /v1/realtime
   bool log_prompts = false;
   std::string version, commit;  // of the binary
   // Of an instance of a fleet (startup/instance.h): routes that its part of the model lacks do not exist.
@@ -73,8 +76,10 @@ struct ServerContext {
   const Clock& clock;
   int64_t start_time_unix = 0;  // when Server::serve took the model: "created" of /v1/models
   std::atomic<ServerState>& state;
-  Instance* instance = nullptr;  // null: a server of its own
-  CacheSalts salts = {};         // of options.cache_scope
+  Instance* instance = nullptr;     // null: a server of its own
+  CacheSalts salts = {};            // of options.cache_scope
+  RealtimeHub* realtime = nullptr;  // null: no live audio
+  ClientSecrets client_secrets = {};
 };
 
 // One admitted request. The threads that work on it share ownership; its destructor releases what it still holds.

@@ -73,6 +73,8 @@ class ServerHouse final {
   WorkPool& workers() { return workers_; }
   LoadedModel& model() { return *model_; }
   void set_state(ServerState state) { state_ = state; }
+  // Borrows it.
+  void set_realtime(RealtimeHub* hub) { context_->realtime = hub; }
 
  private:
   SteadyClock clock_;
