@@ -1,13 +1,6 @@
 #include "server/realtime_dialect.h"
 
-#include "server/realtime_openai.h"
-
 namespace transept {
-
-const RealtimeDialect& openai_dialect() {
-  static const OpenAiDialect dialect;
-  return dialect;
-}
 
 const RealtimeDialect& choose_dialect(const RealtimeMessage& first, const RealtimeDialect& current) {
   if (first.type == "transcription_session.update") return beta_dialect();

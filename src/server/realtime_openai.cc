@@ -270,4 +270,9 @@ void OpenAiDialect::error(const RealtimeError& error, const std::string& event_i
   out.add("error", {{"error", details}});
 }
 
+const RealtimeDialect& openai_dialect() {
+  static const OpenAiDialect dialect;
+  return dialect;
+}
+
 }  // namespace transept

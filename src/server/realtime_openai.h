@@ -1,5 +1,5 @@
-// What OpenAI's two forms of a transcription session have in common; the GA form. For realtime_dialect.cc and
-// realtime_beta.cc.
+// What OpenAI's two forms of a transcription session have in common; the GA form. For realtime_beta.cc and
+// realtime.cc.
 #pragma once
 
 #include <string>
