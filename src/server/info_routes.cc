@@ -137,9 +137,13 @@ HttpResponse get_metrics(const ServerContext& context) {
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   std::optional<InstanceStats> instance;
   if (context.instance != nullptr) instance = context.instance->stats();
-  response.body = context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas,
-                                       instance.has_value() ? &*instance : nullptr,
-                                       context.realtime != nullptr ? &context.realtime->counts() : nullptr);
+  std::optional<RealtimeStats> live;
+  if (context.realtime != nullptr) {
+    live.emplace(RealtimeStats{context.realtime->counts(), context.realtime->speech().counts()});
+  }
+  response.body =
+      context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas,
+                           instance.has_value() ? &*instance : nullptr, live.has_value() ? &*live : nullptr);
   return response;
 }
 

@@ -109,7 +109,7 @@ class ServerMetrics::Impl final {
   }
 
   std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas,
-                   const InstanceStats* instance, const RealtimeCounts* live) const {
+                   const InstanceStats* instance, const RealtimeStats* live) const {
     std::vector<prometheus::MetricFamily> families;
     append_engine_families(engine, num_waiting, model_name_, families);
     if (replicas.size() > 1) append_replica_families(replicas, model_name_, families);
@@ -202,7 +202,7 @@ void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_sec
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }
 std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting,
                                 const std::vector<EngineSnapshot>& replicas, const InstanceStats* instance,
-                                const RealtimeCounts* live) const {
+                                const RealtimeStats* live) const {
   return impl_->text(engine, num_waiting, replicas, instance, live);
 }
 

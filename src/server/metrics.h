@@ -46,7 +46,7 @@ class ServerMetrics final {
   // each has its own series too. `num_waiting`: Admission::num_waiting. `instance`: of a fleet; null: none. `live`: of
   // /v1/realtime; null: none.
   std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas = {},
-                   const InstanceStats* instance = nullptr, const RealtimeCounts* live = nullptr) const;
+                   const InstanceStats* instance = nullptr, const RealtimeStats* live = nullptr) const;
 
  private:
   class Impl;

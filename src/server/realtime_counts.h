@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "speech/live_counts.h"
+
 namespace transept {
 
 struct RealtimeCounts {
@@ -28,6 +30,12 @@ struct RealtimeCounts {
   std::array<std::atomic<int64_t>, kNumEnds> ends{};
   std::atomic<int64_t> paused_us{0};  // for which sockets were not read, as their audio came faster than it was heard
   std::atomic<int64_t> audio_us{0};   // of completed items
+};
+
+// At one time, with what live transcription counts itself.
+struct RealtimeStats {
+  const RealtimeCounts& counts;
+  LiveCounts heard;
 };
 
 }  // namespace transept

@@ -19,8 +19,10 @@ std::vector<std::pair<std::string, int64_t>> by_name(const std::array<std::strin
 
 }  // namespace
 
-void append_realtime_families(const RealtimeCounts& counts, const std::string& model_name,
+void append_realtime_families(const RealtimeStats& stats, const std::string& model_name,
                               std::vector<prometheus::MetricFamily>& families) {
+  const RealtimeCounts& counts = stats.counts;
+  const LiveCounts& heard = stats.heard;
   MetricFamilies out({{"model_name", model_name}}, families);
   out.gauge("transept:live_sessions", "Live sessions that are open.", counts.num_sessions.load());
   out.count("transept:live_sessions_total", "Live sessions that were opened.", counts.num_opened.load());
@@ -30,6 +32,13 @@ void append_realtime_families(const RealtimeCounts& counts, const std::string& m
              by_name(RealtimeCounts::kEndNames, counts.ends));
   out.count("transept:live_revised_items_total",
             "Items whose transcript does not begin with what was sent of it before.", counts.num_revised.load());
+  out.counts("transept:live_hypotheses_total",
+             "Hypotheses over open items: answered, or lost: refused by a full queue, failed, or overtaken by the end "
+             "of their item.",
+             "what", {{"answered", heard.num_hypotheses}, {"lost", heard.num_lost_hypotheses}});
+  out.count("transept:live_words_total", "Words that were sent before their item's commit.", heard.num_words_told);
+  out.count("transept:live_revised_words_total", "Of these, words that the transcript has not at their place.",
+            heard.num_words_revised);
   out.counts("transept:live_client_events_total",
              "Messages of live clients by what they ask for; error: refused, counted besides.", "kind",
              by_name(RealtimeCounts::kInNames, counts.in));

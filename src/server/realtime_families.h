@@ -11,7 +11,7 @@
 namespace transept {
 
 // Appends the families, with the label model_name.
-void append_realtime_families(const RealtimeCounts& counts, const std::string& model_name,
+void append_realtime_families(const RealtimeStats& stats, const std::string& model_name,
                               std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace transept

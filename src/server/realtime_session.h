@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "server/live_contract.h"
+#include "speech/live_session.h"
 
 namespace transept {
 
@@ -33,6 +33,7 @@ class RealtimeSpeech {
   virtual Status check(const LiveOptions& options) const = 0;
   virtual StatusOr<std::unique_ptr<RealtimeSession>> create(const LiveOptions& options,
                                                             std::shared_ptr<LiveObserver> observer) = 0;
+  virtual LiveCounts counts() const = 0;
 };
 
 }  // namespace transept

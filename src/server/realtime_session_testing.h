@@ -86,7 +86,10 @@ class FakeSpeech final : public RealtimeSpeech {
     return std::make_unique<FakeSession>(last);
   }
 
+  LiveCounts counts() const override { return live_counts; }
+
   Status create_error;
+  LiveCounts live_counts;
   std::shared_ptr<FakeSpeaker> last;
 };
 

@@ -229,9 +229,14 @@ TEST_F(RealtimeTest, MetricsKnowTheSessions) {
   start();
   opened(request());
   refused(request("?model=third"));
-  const auto metrics = PrometheusText::parse(house.metrics().text({}, 0, {}, nullptr, &hub->counts()));
+  speech->live_counts = {.num_hypotheses = 7, .num_words_told = 5, .num_words_revised = 2};
+  const RealtimeStats stats{hub->counts(), hub->speech().counts()};
+  const auto metrics = PrometheusText::parse(house.metrics().text({}, 0, {}, nullptr, &stats));
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   EXPECT_EQ(metrics->value("transept:live_sessions_total", {{"model_name", "g2p"}}), 1);
+  EXPECT_EQ(metrics->value("transept:live_hypotheses_total", {{"model_name", "g2p"}, {"what", "answered"}}), 7);
+  EXPECT_EQ(metrics->value("transept:live_words_total", {{"model_name", "g2p"}}), 5);
+  EXPECT_EQ(metrics->value("transept:live_revised_words_total", {{"model_name", "g2p"}}), 2);
   EXPECT_EQ(metrics->value("transept:live_sessions", {{"model_name", "g2p"}}), 0);
   EXPECT_EQ(metrics->value("transept:live_server_events_total", {{"kind", "session"}, {"model_name", "g2p"}}), 1);
   EXPECT_EQ(metrics->value("transept:live_items_total", {{"end", "completed"}, {"model_name", "g2p"}}), 0);

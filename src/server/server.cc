@@ -6,6 +6,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
+#include "server/realtime_live.h"
+#include "server/transcription_ask.h"
+
 namespace transept {
 
 bool is_loopback_host(std::string_view host) {
@@ -70,6 +74,7 @@ void Server::serve(LoadedModel model, std::unique_ptr<Instance> instance) {
                                  .start_time_unix = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
                                  .state = state_,
                                  .instance = instance_.get()});
+  serve_live();
   if (instance_ != nullptr) {
     instance_->begin(*engine_, model_, [this](const TicketEnd& end) {
       const Ticket& ticket = end.ticket;
@@ -86,6 +91,21 @@ void Server::serve(LoadedModel model, std::unique_ptr<Instance> instance) {
   service_.set_context(*context_);
   ServerState loading = ServerState::kLoading;
   state_.compare_exchange_strong(loading, ServerState::kReady);
+}
+
+// Items are transcribed as a file is that comes without fields.
+void Server::serve_live() {
+  if (!speech_.has_value() || options_.role == InstanceRole::kEncode) return;
+  StatusOr<TranscriptionAsk> ask = transcription_ask(*context_, ParsedRequest(), /*translate=*/false);
+  const int num_threads = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  StatusOr<std::unique_ptr<RealtimeSpeech>> live =
+      ask.ok() ? make_live_speech(*speech_, {.num_threads = num_threads,
+                                             .max_sessions = options_.live.max_sessions,
+                                             .transcribe = std::move(ask->options)})
+               : ask.status();
+  if (!live.ok()) return log_warning("no live audio (/v1/realtime): ", error_message(live.status()));
+  realtime_ = std::make_unique<RealtimeHub>(std::move(live).value(), options_.live, metrics_, clock_);
+  context_->realtime = realtime_.get();
 }
 
 bool Server::drain(Duration timeout, const std::function<bool()>& keep_waiting) {
@@ -107,6 +127,8 @@ void Server::stop() {
   state_ = ServerState::kDraining;
   http_->stop();
   if (engine_ == nullptr || std::exchange(is_stopped_, true)) return;
+  context_->realtime = nullptr;
+  realtime_.reset();  // its sessions have gone with their connections
   if (instance_ != nullptr) instance_->end_work();
   const bool only_encodes = options_.role == InstanceRole::kEncode;
   if (only_encodes) {

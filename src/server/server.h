@@ -53,6 +53,8 @@ class Server final {
  private:
   Server(ServerOptions options, const AccessLog::Options& log, const Clock& clock);
 
+  void serve_live();
+
   ServerOptions options_;
   const Clock& clock_;
   std::atomic<ServerState> state_{ServerState::kLoading};
@@ -67,6 +69,7 @@ class Server final {
   std::optional<SpeechModel> speech_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<IncomingRequests> incoming_;
+  std::unique_ptr<RealtimeHub> realtime_;
   std::optional<ServerContext> context_;
   std::unique_ptr<HttpServer> http_;  // last: destroyed first, so that it answers with none of the above destroyed
 };
