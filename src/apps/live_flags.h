@@ -6,9 +6,9 @@
 
 #include "apps/flags.h"
 #include "apps/live_input.h"
-#include "apps/transcribe_flags.h"
 #include "base/status.h"
 #include "speech/live_options.h"
+#include "speech/transcribe_options.h"
 
 namespace transept {
 

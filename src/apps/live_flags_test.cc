@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/transcribe_flags.h"
+
 namespace transept {
 namespace {
 
