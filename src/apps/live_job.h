@@ -8,6 +8,7 @@
 
 #include "apps/live_flags.h"
 #include "apps/live_turns.h"
+#include "apps/transcribe_flags.h"
 #include "apps/transcript_files.h"
 #include "base/status.h"
 #include "speech/live_session.h"
