@@ -23,10 +23,12 @@ function findPlaywright() {
 }
 
 export class Browser {
-  static async start() {
+  /** microphone: a WAV file that the fake microphone plays once; else it beeps. */
+  static async start({microphone = null} = {}) {
+    const sound = microphone ? [`--use-file-for-fake-audio-capture=${microphone}%noloop`] : [];
     const profile = mkdtempSync(join(tmpdir(), "transept-page-"));
     const context = await findPlaywright().launchPersistentContext(profile, {
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: kArguments,
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: [...kArguments, ...sound],
     });
     return new Browser(context.browser() ?? context, context, profile);
   }

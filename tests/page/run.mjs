@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // The page's tests: its modules under node --test, then the page in Chromium against a fake server, or with
 // --base-url URL against a real one (what depends on the fake's script is left out then). A word filters by name.
-//   node tests/page/run.mjs [--base-url URL] [--key KEY] [filter]
+// --microphone: a WAV file of speech that Chromium's microphone plays; scenarios of a live server want one.
+//   node tests/page/run.mjs [--base-url URL] [--key KEY] [--microphone WAV] [filter]
 import {spawnSync} from "node:child_process";
 import {readdirSync} from "node:fs";
 import {dirname, join} from "node:path";
@@ -17,7 +18,7 @@ import {speechScenarios} from "./scenarios_speech.mjs";
 
 const kHere = dirname(fileURLToPath(import.meta.url));
 const {values: options, positionals: [filter = ""]} = parseArgs({
-  options: {"base-url": {type: "string"}, key: {type: "string"}}, allowPositionals: true,
+  options: {"base-url": {type: "string"}, key: {type: "string"}, microphone: {type: "string"}}, allowPositionals: true,
 });
 const counts = {passed: 0, failed: 0, skipped: 0};
 
@@ -68,13 +69,14 @@ async function runScenarios() {
   const server = options["base-url"] ? null : await startFakeServer();
   const address = server ? server.address : new URL("/", options["base-url"]).href;
   const input = server ? null : await inputOf(address);
-  const browser = await Browser.start();
+  const browser = await Browser.start({microphone: options.microphone});
   const groups = [speechScenarios, liveScenarios, imageScenarios, pageScenarios];
   const chosen = groups.flatMap((group) => [...(server ? Object.entries(group.fake) : []), ...Object.entries(group.any)]);
   counts.skipped += server ? 0 : groups.reduce((sum, group) => sum + Object.keys(group.fake).length, 0);
   try {
     for (const [name, run] of chosen) {
-      const fits = !input || !/^(audio|image|text):/.test(name) || name.startsWith(`${input}:`);
+      const wanted = /^(audio|image|text|microphone):/.exec(name)?.[1];
+      const fits = wanted === "microphone" ? input === "audio" && options.microphone : !input || !wanted || wanted === input;
       if (!name.includes(filter)) continue;
       if (fits) await runScenario(browser, server, address, name, run);
       else ++counts.skipped;

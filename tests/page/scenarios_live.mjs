@@ -187,4 +187,49 @@ fake["live: by keyboard, on a phone, in the dark"] = async (t) => {
   first.complete("A word.");
 };
 
-export const liveScenarios = {fake, any: {}};
+const any = {};
+
+/** 16-bit samples as a WAV file. */
+function wavOf(samples, rate) {
+  const head = Buffer.alloc(44);
+  head.write("RIFF", 0);
+  head.writeUInt32LE(36 + samples.length, 4);
+  head.write("WAVEfmt ", 8);
+  [16, 0x10001, rate, 2 * rate, 0x100002].forEach((value, index) => head.writeUInt32LE(value, 16 + 4 * index));
+  head.write("data", 36);
+  head.writeUInt32LE(samples.length, 40);
+  return Buffer.concat([head, samples]);
+}
+
+any["microphone: words appear while one speaks, and each turn ends with the text of its sound"] = async (t) => {
+  const page = await t.open();
+  const [pieces, events] = [[], []];
+  page.on("websocket", (socket) => {
+    socket.on("framesent", ({payload}) => typeof payload !== "string" && pieces.push(payload));
+    socket.on("framereceived", ({payload}) => events.push(JSON.parse(payload)));
+  });
+  await page.click("#live-button");
+  const ofType = (type) => events.filter((event) => event.type.endsWith(type));
+  await until("words before the end of the turn", () => ofType("transcription.delta").length > 1, 30000);
+  assert.equal(ofType("speech_stopped").length, 0, "it is still spoken");
+  await until("the turn's end", () => ofType("transcription.completed").length > 0, 60000);
+  await page.click("#live-button");
+  await until("done", async () => (await text(page, "#status")).startsWith("Done"), 40000);
+  const sound = Buffer.concat(pieces);
+  const address = new URL("v1/audio/transcriptions", page.url());
+  for (const [index, {item_id: item, transcript}] of ofType("transcription.completed").entries()) {
+    const start = ofType("speech_started").find((event) => event.item_id === item);
+    const stop = ofType("speech_stopped").find((event) => event.item_id === item);
+    if (!start || !stop) continue;  // what was committed at the end
+    const form = new FormData();
+    form.append("model", (await (await fetch(new URL("v1/models", page.url()))).json()).data[0].id);
+    const samples = sound.subarray(32 * start.audio_start_ms, 32 * stop.audio_end_ms);
+    form.append("file", new Blob([wavOf(samples, 16000)]), "turn.wav");
+    const offline = (await (await fetch(address, {method: "POST", body: form})).json()).text.trim();
+    assert.equal(transcript, offline, `turn ${index}`);
+    assert.ok(await page.locator(".turn .told", {hasText: transcript}).count() > 0, transcript);
+  }
+  assert.ok(ofType("transcription.completed")[0].transcript.length > 10);
+};
+
+export const liveScenarios = {fake, any};
