@@ -20,8 +20,10 @@ LICENCES = {
     "boost1.81": "BSL-1.0",
     "curl": "curl",
     "ffmpeg": "GPL-2.0-or-later",  # Debian builds it with --enable-gpl
+    "freetype": "FTL OR GPL-2.0-or-later",
     "gcc-12": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "glibc": "LGPL-2.1-or-later",
+    "hiredis": "BSD-3-Clause",
     "libjpeg-turbo": "BSD-3-Clause AND IJG AND Zlib",
     "libpng1.6": "libpng-2.0",
     "libwebp": "BSD-3-Clause",
@@ -30,12 +32,16 @@ LICENCES = {
     "openssl": "Apache-2.0",
     "pcre2": "BSD-3-Clause",
     "prometheus-cpp": "MIT",
+    "ucx": "BSD-3-Clause",
     "utf8proc": "MIT AND Unicode-DFS-2015",
+    "zeromq3": "LGPL-3.0-or-later",  # with an exception for static linking, which SPDX has no name for
     "zlib": "Zlib",
 }
 # Nothing of these is in what is built: declarations of the system's interface, and of what is loaded when it is needed.
 INTERFACES = ("glibc", "linux")
-LOADED = {"ffmpeg": "reads audio that is no plain WAV", "curl": "fetches models by name"}
+LOADED = {"ffmpeg": "reads audio that is no plain WAV", "curl": "fetches models by name", "freetype": "draws the questions of --header-font",
+          "hiredis": "reaches Redis for fleets of encoders", "ucx": "moves rows of such fleets between machines",
+          "zeromq3": "joins the instances of such fleets"}
 INSIDE, LINKED, OPTIONAL = "inside", "linked", "optional"
 
 

@@ -88,6 +88,15 @@ class Notices(unittest.TestCase):
         again = notices.sbom(self.FOUND, "x", "1.0", "2026-01-01T00:00:00Z", [("bin/a", b"abc")])
         self.assertEqual(document, again)
 
+    def test_every_component_of_the_release_build_has_its_licence(self):
+        build = ROOT / "build" / "release"
+        if not (build / ".ninja_deps").exists():
+            self.skipTest("no build/release")
+        packages = set(notices.owners(notices.headers(build)).values())
+        self.assertIn("libabsl-dev", packages)
+        sources = {notices.package_facts(package)["source"] for package in packages}
+        self.assertEqual(sources - set(notices.LICENCES) - {"googletest", "benchmark"}, set())  # tests' own
+
     def test_owners_of_files_are_packages(self):
         self.assertEqual(notices.owners(["/usr/bin/dpkg"]), {"/usr/bin/dpkg": "dpkg"})
         with self.assertRaises(SystemExit):

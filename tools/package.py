@@ -14,7 +14,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from repo import ROOT, git, jobs, tree_files
+from repo import ROOT, configure_command, git, jobs, tree_files
 
 sys.path.insert(0, str(ROOT / "packaging"))
 import notices  # noqa: E402
@@ -61,7 +61,7 @@ def check_portable(path):
 
 
 def build_portable():
-    run("cmake", "--preset", "portable", cwd=ROOT)
+    run(*configure_command("portable"), cwd=ROOT)
     run("cmake", "--build", "build/portable", "-j", jobs(), cwd=ROOT)
     return ROOT / "build" / "portable"
 

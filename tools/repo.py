@@ -59,10 +59,18 @@ def changed_files(base=None):
     return sorted(Path(name) for name in names if (ROOT / name).is_file()), base[:12]
 
 
+def is_unity(preset):
+    """Whether a build folder compiles several sources in one call (TRANSEPT_UNITY); None: it has no choice yet."""
+    cache = ROOT / "build" / preset / "CMakeCache.txt"
+    return "TRANSEPT_UNITY:BOOL=ON" in cache.read_text(encoding="utf-8") if cache.exists() else None
+
+
 def configure_command(preset):
-    """CMake's. A new folder compiles several sources in one call (TRANSEPT_UNITY); one that is there keeps its choice."""
-    new = not (ROOT / "build" / preset / "CMakeCache.txt").exists()
-    return ["cmake", "--preset", preset] + (["-DTRANSEPT_UNITY=ON"] if new and preset != "portable" else [])
+    """CMake's. A new folder compiles several sources in one call; one that is there keeps its choice. portable has release's,
+    whose objects it links."""
+    if preset == "portable":
+        return ["cmake", "--preset", preset, f"-DTRANSEPT_UNITY={'OFF' if is_unity('release') is False else 'ON'}"]
+    return ["cmake", "--preset", preset] + (["-DTRANSEPT_UNITY=ON"] if is_unity(preset) is None else [])
 
 
 def build(preset, *targets):

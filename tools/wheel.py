@@ -44,7 +44,11 @@ def build_wheel(out_folder, python=None, cmake_arguments=()):
     raw.mkdir(parents=True, exist_ok=True)
     for old in raw.glob("*.whl"):
         old.unlink()
-    settings = [f"--config-settings=cmake.args={argument}" for argument in cmake_arguments]
+    # As ./dev builds: the compiler's cache has most of it then.
+    own = ("-DTRANSEPT_UNITY=ON", "-DTRANSEPT_PRECOMPILE=ON", *cmake_arguments)
+    settings = [f"--config-settings=cmake.args={argument}" for argument in own]
+    # Not in the folder of a wheel that links other libraries.
+    settings += ["--config-settings=build-dir=build/python-other-{wheel_tag}"] if cmake_arguments else []
     run(python, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "--wheel-dir", raw, *settings)
     (wheel,) = raw.glob("*.whl")
     return repair_wheel(wheel, Path(out_folder), python)

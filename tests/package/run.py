@@ -119,11 +119,12 @@ def unpack(archive, root):
 def same_objects():
     """Transept's object files of the release build and of the portable one."""
     builds = [ROOT / "build" / name / "src" for name in ("release", "portable")]
-    names = sorted(str(path.relative_to(builds[1])) for path in builds[1].rglob("transept_*.dir/*.o"))
-    require(len(names) > 200, f"{len(names)} objects")
+    names = sorted(str(path.relative_to(builds[1])) for path in builds[1].rglob("transept_*.dir/**/*.o"))
+    require(len(names) > 100 and any("kernels_avx512" in name for name in names), f"{len(names)} objects")
     # Where the tree lies and what was committed is in these.
     own = ("media/CMakeFiles/transept_media.dir/ffmpeg_library.cc.o", "apps/CMakeFiles/transept_apps.dir/")
-    differing = [name for name in names if not name.startswith(own) and (builds[0] / name).read_bytes() != (builds[1] / name).read_bytes()]
+    differing = [name for name in names if not name.startswith(own)
+                 and not ((builds[0] / name).exists() and (builds[0] / name).read_bytes() == (builds[1] / name).read_bytes())]
     require(not differing, f"objects differ: {', '.join(differing[:5])}")
 
 
@@ -169,7 +170,7 @@ def test_ffmpeg(tally, archive, scratch):
             for sound in ("s16.wav", "mono.mp3"):
                 transcript(root, program, sound)
                 same_transcript(root, sound)
-    tally.skip("FFmpeg 6 and 8 are in no release of Debian", 2)
+    # FFmpeg 6 and 8 are in no release of Debian: tests/ffmpeg has them from elsewhere.
 
 
 # ---- Debian packages
