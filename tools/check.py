@@ -186,6 +186,7 @@ def steps(base, slow, fuzz_seconds):
         Step("chat templates", lambda: with_log("chat-templates", lambda log: suites.chat_templates(suites.binary_of("release"), log)), slow=True),
         Step("page", lambda: with_log("page", suites.page_tests), slow=True),
         Step("library", lambda: with_log("library", lambda log: suites.library_tests(suites.binary_of("release"), log)), slow=True),
+        Step("releases of FFmpeg", lambda: with_log("ffmpeg", lambda log: suites.ffmpeg_tests(ROOT / "build" / "release", log)), slow=True),
         Step("Python package", lambda: with_log("python-package", lambda log: suites.python_package_tests(suites.binary_of("release"), log)), slow=True),
         Step("packages", lambda: with_log("packages", suites.package_tests), slow=True),
         Step("documentation", lambda: with_log("documentation", lambda log: suites.documentation(suites.binary_of("release"), log)), slow=True),

@@ -156,6 +156,11 @@ def library_tests(binary, log):
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
 
 
+def ffmpeg_tests(build, log):
+    """tests/ffmpeg/run.py: audio by other releases of FFmpeg, beside PyAV. Installs from PyPI what is missing."""
+    return run_suite([sys.executable, "tests/ffmpeg/run.py", "--build", str(build)], log)
+
+
 def python_package_tests(binary, log, name_filter=""):
     """tests/python/run.py: the wheel and what it installs. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/python/run.py", "--transept", str(binary), "--filter", name_filter], log)

@@ -43,6 +43,7 @@ def main():
         runs.append(("page", suites.page_tests(log)))
         if options.preset == "release":
             runs.append(("library", suites.library_tests(binary, log)))
+            runs.append(("releases of FFmpeg", suites.ffmpeg_tests(binary.parent, log)))
             runs.append(("Python package", suites.python_package_tests(binary, log)))
             runs.append(("packages", suites.package_tests(log)))
             runs.append(("documentation", suites.documentation(binary, log)))
