@@ -153,6 +153,28 @@ void pack_rows(const SourceRows& part, IndexRange columns, int64_t row, PackedMa
   }
 }
 
+// The same by inputs, of which a file and panels have the outputs side by side: nothing is turned, and the file is read
+// forward.
+void pack_inputs(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
+  constexpr int64_t kInputs = 16, kOutputs = 1024;  // of a task, and of its steps: their numbers stay in the cache
+  const int64_t input_bytes = std::max<int64_t>(part.source->n() * part.source->format().bits / 8, 1);
+  const int64_t step = round_up(std::max(kPackBytes / input_bytes, kInputs), kInputs);
+  for (int64_t from = 0; from < columns.size(); from += step) {
+    const int64_t to = std::min(columns.size(), from + step);
+    threads.parallel_for(ceil_div(to - from, kInputs), [&](int64_t task, int) {
+      const int64_t begin = from + task * kInputs, count = std::min(to - begin, kInputs);
+      std::vector<float> values(static_cast<size_t>(count * std::min(kOutputs, part.rows.size())));
+      for (int64_t first = part.rows.begin; first < part.rows.end; first += kOutputs) {
+        const IndexRange rows{first, std::min(part.rows.end, first + kOutputs)};
+        const std::span<float> some = std::span(values).first(static_cast<size_t>(count * rows.size()));
+        part.source->read_inputs(columns.begin + begin, count, rows, some);
+        packed.set_inputs(row + first - part.rows.begin, rows.size(), begin, count, some);
+      }
+    });
+    part.source->release_inputs(columns.begin + from, to - from);
+  }
+}
+
 int64_t num_rows(const MatrixToLoad& matrix) {
   int64_t count = 0;
   for (const IndexRange& range : matrix.rows) count += range.size();
@@ -165,7 +187,8 @@ PackedMatrix pack(const PackOptions& options, const MatrixToLoad& matrix, const 
   if (options.sizes_only) return packed;
   int64_t row = 0;
   for (const SourceRows& part : rows_of(sources, matrix.rows)) {
-    pack_rows(part, matrix.columns, row, packed, options.threads);
+    const bool by_inputs = part.source->is_by_input() && packed.format().weights != kInt8Format;
+    (by_inputs ? pack_inputs : pack_rows)(part, matrix.columns, row, packed, options.threads);
     row += part.rows.size();
   }
   return packed;

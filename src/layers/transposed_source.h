@@ -19,10 +19,11 @@ class TransposedSource final : public MatrixSource {
       : MatrixSource(by_input->k(), by_input->n(), by_input->format()), by_input_(std::move(by_input)) {}
 
   void read_rows(int64_t begin, int64_t count, IndexRange columns, std::span<float> out) const override {
+    const IndexRange rows{begin, begin + count};
     const int64_t width = columns.size();
     std::vector<float> outputs(static_cast<size_t>(count));
     for (int64_t j = 0; j < width; ++j) {
-      by_input_->read_rows(columns.begin + j, 1, {begin, begin + count}, outputs);
+      by_input_->read_rows(columns.begin + j, 1, rows, outputs);
       for (int64_t i = 0; i < count; ++i) out[static_cast<size_t>(i * width + j)] = outputs[static_cast<size_t>(i)];
     }
   }
@@ -34,6 +35,13 @@ class TransposedSource final : public MatrixSource {
 
   // Neighbours in the file: whole lines of the cache.
   int64_t rows_at_once() const override { return 64; }
+
+  // Unless the stored matrix is itself turned in its file.
+  bool is_by_input() const override { return !by_input_->is_by_input(); }
+  void read_inputs(int64_t begin, int64_t count, IndexRange rows, std::span<float> out) const override {
+    by_input_->read_rows(begin, count, rows, out);
+  }
+  void release_inputs(int64_t begin, int64_t count) const override { by_input_->release_rows(begin, count); }
 
  private:
   std::unique_ptr<MatrixSource> by_input_;

@@ -216,6 +216,37 @@ void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float
   put_codes(row, num_rows, codes.data(), scales.data());
 }
 
+template <int64_t kGroup, typename T, typename Convert>
+void PackedMatrix::scatter_inputs(int64_t row, int64_t num_rows, int64_t input, std::span<const float> weights,
+                                  Convert convert) {
+  const int64_t num_inputs = std::ssize(weights) / num_rows;
+  for (int64_t r = 0; r < num_rows;) {
+    const int64_t count = std::min(kPanelColumns - (row + r) % kPanelColumns, num_rows - r);  // the rest of a panel
+    T* const first = column<T>(row + r);
+    for (int64_t t = 0; t < num_inputs; ++t) {
+      const float* from = weights.data() + t * num_rows + r;
+      T* to = first + place_of(input + t, kGroup);
+      for (int64_t c = 0; c < count; ++c) to[c * kGroup] = convert(from[c]);
+    }
+    r += count;
+  }
+}
+
+void PackedMatrix::set_inputs(int64_t row, int64_t num_rows, int64_t input, int64_t num_inputs,
+                              std::span<const float> weights) {
+  check_writable(row, num_rows);
+  CHECK(input >= 0 && num_inputs >= 0 && num_inputs <= k_ - input && std::ssize(weights) == num_rows * num_inputs);
+  CHECK(format_.weights != kInt8Format, "a scale belongs to all inputs of an output");
+  if (weights.empty()) return;
+  if (format_.weights == kBFloat16Format) {
+    return scatter_inputs<2, uint16_t>(row, num_rows, input, weights, float_to_bfloat16);
+  }
+  if (format_.weights == kFloat16Format) {
+    return scatter_inputs<1, uint16_t>(row, num_rows, input, weights, float_to_float16);
+  }
+  scatter_inputs<1, float>(row, num_rows, input, weights, [](float weight) { return weight; });
+}
+
 template <typename T>
 void PackedMatrix::copy_columns(const PackedMatrix& from, std::span<const int32_t> rows) {
   const int64_t num_groups = depth_ / group_of(format_);

@@ -71,6 +71,26 @@ TEST(PackedMatrixCodes, AreKeptAsTheyAre) {
   EXPECT_EQ(packed.sums()[3], -128 * kInputs);
 }
 
+// In pieces that begin and end within panels and within groups of inputs.
+TEST(PackedMatrixInputs, GiveTheBytesOfRows) {
+  std::vector<float> weights(kOutputs * kInputs);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>((i * 7919) % 2011) / 17 - 50;
+  for (const PackedFormat format : {PackedFormat{kFloat32Format}, {kBFloat16Format}, {kFloat16Format}}) {
+    PackedMatrix by_row(kOutputs, kInputs, format), by_input(kOutputs, kInputs, format);
+    by_row.set_rows(0, kOutputs, weights);
+    for (const auto& [row, num_rows] : {std::pair<int64_t, int64_t>{0, 3}, {3, 40}, {43, 27}}) {
+      for (const auto& [input, num_inputs] : {std::pair<int64_t, int64_t>{0, 33}, {33, 64}, {97, 3}, {100, 0}}) {
+        std::vector<float> turned;
+        for (int64_t t = input; t < input + num_inputs; ++t) {
+          for (int64_t r = row; r < row + num_rows; ++r) turned.push_back(weights[static_cast<size_t>(r * kInputs + t)]);
+        }
+        by_input.set_inputs(row, num_rows, input, num_inputs, turned);
+      }
+    }
+    EXPECT_TRUE(std::ranges::equal(by_input.views().panels, by_row.views().panels)) << weight_format_name(format.weights);
+  }
+}
+
 TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
   for (const PackedFormat format : kFormats) {
     const PackedMatrix packed = some_matrix(format);

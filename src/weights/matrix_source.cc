@@ -14,6 +14,11 @@ constexpr int64_t kChunk = 1024;
 
 }  // namespace
 
+void MatrixSource::read_inputs(int64_t /*begin*/, int64_t /*count*/, IndexRange /*rows*/,
+                               std::span<float> /*out*/) const {
+  CHECK(false, "the file does not have it by inputs");
+}
+
 CodedMatrix::CodedMatrix(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups)
     : MatrixSource(n, k, format),
       num_groups_(format.group == 0 ? 1 : ceil_div(k, format.group)),

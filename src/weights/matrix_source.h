@@ -47,6 +47,15 @@ class MatrixSource {
   // How many neighbouring rows are read fastest together.
   virtual int64_t rows_at_once() const { return 1; }
 
+  // Whether the file has the outputs of an input side by side, as panels have them (ops/packed_matrix.h):
+  // read_inputs() takes them as they lie, where read_rows() turns them.
+  virtual bool is_by_input() const { return false; }
+  // Writes outputs `rows` of inputs [begin, begin + count) to `out` [count, rows.size()]: the numbers of read_rows().
+  // REQUIRES: is_by_input(); ranges inside the matrix.
+  virtual void read_inputs(int64_t begin, int64_t count, IndexRange rows, std::span<float> out) const;
+  // As release_rows(), of inputs. REQUIRES: is_by_input().
+  virtual void release_inputs(int64_t /*begin*/, int64_t /*count*/) const {}
+
   // Whether the file has it rounded to few bits: such a matrix is not rounded to other floats again.
   virtual bool is_quantized() const { return format_.is_codes() || format_.is_small_float(); }
 

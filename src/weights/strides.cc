@@ -243,4 +243,31 @@ void StridedMatrix::release_rows(int64_t begin, int64_t count) const {
   if (begin + count == n() && tensor_.file != nullptr) tensor_.file->release_pages(tensor_.data);
 }
 
+void StridedMatrix::read_inputs(int64_t begin, int64_t count, IndexRange rows, std::span<float> out) const {
+  DCHECK(is_by_input() && begin >= 0 && count >= 0 && count <= k() - begin && rows.begin >= 0 && rows.end <= n());
+  DCHECK(std::ssize(out) == count * rows.size());
+  const auto width = static_cast<int64_t>(dtype_bytes(tensor_.dtype));
+  for_each_run(std::span(tensor_.shape).subspan(1), std::span(strides_).subspan(1), begin, count,
+               [&](int64_t element, int64_t stride, int64_t size, int64_t done) {
+                 for (int64_t i = 0; i < size; ++i) {
+                   const std::byte* from = tensor_.data.data() + (element + i * stride + rows.begin) * width;
+                   const auto at = static_cast<size_t>((done + i) * rows.size());
+                   widen_bytes(tensor_.dtype, from, out.subspan(at, static_cast<size_t>(rows.size())));
+                 }
+               });
+}
+
+// Inputs of more axes than one lie among each other, too.
+void StridedMatrix::release_inputs(int64_t begin, int64_t count) const {
+  if (tensor_.file == nullptr || count == 0) return;
+  if (tensor_.shape.size() != 2) {
+    if (begin + count == k()) tensor_.file->release_pages(tensor_.data);
+    return;
+  }
+  const auto width = static_cast<int64_t>(dtype_bytes(tensor_.dtype));
+  const int64_t first = begin * strides_.back(), size = (count - 1) * strides_.back() + n();
+  tensor_.file->release_pages(
+      tensor_.data.subspan(static_cast<size_t>(first * width), static_cast<size_t>(size * width)));
+}
+
 }  // namespace transept

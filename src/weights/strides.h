@@ -41,6 +41,9 @@ class StridedMatrix final : public MatrixSource {
   void release_rows(int64_t begin, int64_t count) const override;
   // Rows of a transposed matrix lie in the same lines.
   int64_t rows_at_once() const override;
+  bool is_by_input() const override { return strides_.front() == 1 && n() > 1; }
+  void read_inputs(int64_t begin, int64_t count, IndexRange rows, std::span<float> out) const override;
+  void release_inputs(int64_t begin, int64_t count) const override;
 
  private:
   WeightView tensor_;

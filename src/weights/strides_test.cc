@@ -105,6 +105,29 @@ TEST(StridedMatrix, ReadsAnyRowsAndColumns) {
     }
   }
   matrix.release_rows(0, n);  // no file: nothing to release
+  ASSERT_TRUE(matrix.is_by_input());
+  for (const IndexRange rows : {IndexRange{0, n}, IndexRange{1, 3}, IndexRange{4, 5}}) {
+    std::vector<float> out(static_cast<size_t>(11 * rows.size()));
+    matrix.read_inputs(589, 11, rows, out);
+    for (int64_t i = 0; i < std::ssize(out); ++i) {
+      const int64_t row = rows.begin + i % rows.size(), column = 589 + i / rows.size();
+      ASSERT_EQ(out[static_cast<size_t>(i)], element(row, column)) << row << " " << column;
+    }
+  }
+  matrix.release_inputs(0, rest * inner);
+}
+
+// Outputs lie side by side only where neighbours are one element apart.
+TEST(StridedMatrix, IsByInputWhereOutputsAreNeighbours) {
+  const std::vector<float> storage(64);
+  const auto is_by_input = [&](const Dims& shape, const Dims& strides) {
+    return StridedMatrix({"w", DType::kFloat32, shape, std::as_bytes(std::span(storage))}, strides).is_by_input();
+  };
+  EXPECT_TRUE(is_by_input({4, 3}, {1, 5}));
+  EXPECT_TRUE(is_by_input({4, 3, 2}, {1, 8, 4}));
+  EXPECT_FALSE(is_by_input({4, 3}, {2, 8}));
+  EXPECT_FALSE(is_by_input({4, 3}, {5, 1}));
+  EXPECT_FALSE(is_by_input({1, 3}, {1, 2})) << "one output has no neighbour";
 }
 
 // A transposed matrix in every width, gathered and read: element (i, j) is number i + 70 j.
@@ -130,6 +153,9 @@ void expect_transposed(DType dtype) {
     widen_bytes(dtype, reinterpret_cast<const std::byte*>(&element), {&value, 1});
     ASSERT_EQ(out[static_cast<size_t>(i)], value) << i;
   }
+  std::vector<float> by_input(out.size());
+  matrix.read_inputs(30, 100, {25, 65}, by_input);
+  for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(by_input[i % 100 * 40 + i / 100], out[i]) << i;
 }
 
 TEST(Strides, TransposedMatricesAreWholeInEveryWidth) {
