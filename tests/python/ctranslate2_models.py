@@ -116,3 +116,32 @@ def whisper_vocabulary(folder, size):
     spelled = {**{i: t for t, i in tokenizer["model"]["vocab"].items()}, **{t["id"]: t["content"] for t in tokenizer["added_tokens"]}}
     known = max(spelled) + 1
     return [spelled[i] for i in range(known)] + [f"<|{i * 0.02:.2f}|>" for i in range(size - known)]
+
+
+def convert_bart(folder, out):
+    """A BART folder with a tokenizer.json and one vocabulary for both sides."""
+    folder, out = Path(folder), Path(out)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    weights = Weights(read_safetensors(folder / "model.safetensors"))
+    weights = weights.at("model") if any(name.startswith("model.") for name in weights.tensors) else weights
+    activations = {"gelu": common_spec.Activation.GELU, "relu": common_spec.Activation.RELU}
+    spec = transformer_spec.TransformerSpec.from_config(
+        (config["encoder_layers"], config["decoder_layers"]), config["encoder_attention_heads"], pre_norm=False,
+        activation=activations[config["activation_function"]], layernorm_embedding=True)
+    for side, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
+        own = weights.at(name)
+        embeddings = side.embeddings[0] if isinstance(side.embeddings, list) else side.embeddings
+        embeddings.weight = weights["shared.weight"]
+        side.scale_embeddings = math.sqrt(config["d_model"]) if config["scale_embedding"] else 1
+        side.position_encodings.encodings = own["embed_positions.weight"][2:]  # BART's offset
+        set_norm(side.layernorm_embedding, own.at("layernorm_embedding"))
+        set_layers(side, own, side is spec.decoder)
+    spec.decoder.projection.weight = weights["shared.weight"]
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    spelled = {**{i: t for t, i in tokenizer["model"]["vocab"].items()}, **{t["id"]: t["content"] for t in tokenizer["added_tokens"]}}
+    tokens = [spelled.get(i, f"<madeupword{i}>") for i in range(config["vocab_size"])]
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
+    spec.config.bos_token, spec.config.eos_token = spelled[config["bos_token_id"]], spelled[config["eos_token_id"]]
+    spec.config.unk_token, spec.config.decoder_start_token = "<unk>", spelled[config["decoder_start_token_id"]]
+    write(spec, out)

@@ -26,6 +26,7 @@ import wheel as wheels
 
 MOST_GRAFTED = ("libabsl", "libutf8proc", "libpcre2", "libcrypto", "libz", "libjpeg", "libpng16", "libwebp")  # of these and no other library
 NEEDS_SHARED = ("test_same_texts",)
+NEEDS_PEERS = (*NEEDS_SHARED, "test_same_translations")
 
 
 class Tally:
@@ -83,7 +84,7 @@ def run_module(tally, python, name, environment, name_filter):
     tally.skipped += skipped
     tally.passed += ran - bad - skipped
     tally.failed += max(bad, 0 if good or (name_filter and not ran) else 1)
-    told = [line for line in said.splitlines() if re.match(r"(a request:|the clip:|\d+ of \d+ clips|.*: the same text from|skipped)", line)]
+    told = [line for line in said.splitlines() if re.match(r"(a request:|the clip:|\d+ of \d+ (?:clips|words)|words a second|.*: the same text from|skipped)", line)]
     print(f"{name}: {ran} run, {bad} failed", *told, *([said[-4000:]] if bad or not good and ran else []), sep="\n", flush=True)
 
 
@@ -131,9 +132,10 @@ def main():
     environment.pop("PYTHONPATH", None)
     has_shared = (ROOT.parent / "shared" / "audio").is_dir() and (ROOT.parent / "shared" / "models" / "whisper-tiny").is_dir()
     for module in sorted(path.stem for path in HERE.glob("test_*.py")):
-        if module in NEEDS_SHARED:
+        if module in NEEDS_PEERS:
             skips = []
-            peer = packages.prepare_venv(HERE / "requirements-peers.txt", BUILD / "peers", skips) if has_shared else None
+            is_possible = has_shared or module not in NEEDS_SHARED
+            peer = packages.prepare_venv(HERE / "requirements-peers.txt", BUILD / "peers", skips) if is_possible else None
             if peer is None:
                 tally.skip(skips[0] if skips else f"{module}: no ../shared beside this checkout")
                 continue

@@ -3,7 +3,6 @@ import gc
 import json
 import subprocess
 import threading
-import time
 import unittest
 from collections import UserList
 
@@ -155,20 +154,20 @@ class Llm(unittest.TestCase):
             self.llm.score(["a", "b"], ["c"])
 
     def test_handles_are_encoded_once(self):
-        time.sleep(0.05)  # counters are those of the last step
+        # Counters are told after a step, an answer within it: with several tokens those of its first step are.
+        several = SamplingParams(temperature=0, max_tokens=8, min_tokens=4)
+        self.text("x", several)
         before = self.llm.stats()["encoder_runs"]
         (handle,) = self.llm.encode("Some long text that is encoded once")
         self.assertGreater(handle.num_positions, 5)
         for decoder in (None, "The", [2, 0, 5]):
-            self.llm.generate({"encoder_prompt": handle, "decoder_prompt": decoder}, GREEDY)
-        time.sleep(0.05)
+            self.llm.generate({"encoder_prompt": handle, "decoder_prompt": decoder}, several)
         self.assertEqual(self.llm.stats()["encoder_runs"], before + 1)
-        self.assertEqual(self.text(handle), self.text("Some long text that is encoded once"))
         self.assertGreater(self.llm.stats()["pinned_blocks"], 0)
+        self.assertEqual(self.text(handle), self.text("Some long text that is encoded once"))
         del handle
         gc.collect()
-        self.text("x")
-        time.sleep(0.05)
+        self.text("x", several)
         self.assertEqual(self.llm.stats()["pinned_blocks"], 0)
 
     def test_views_outlive_their_result(self):
@@ -199,11 +198,11 @@ class Llm(unittest.TestCase):
 
     def test_other_threads_run_during_steps(self):
         """A thread that counts is not held up by a call of many steps."""
-        count, done = 0, threading.Event()
+        count = 0
         params = SamplingParams(max_tokens=90, ignore_eos=True, temperature=0)
-        runner = threading.Thread(target=lambda: (self.llm.generate(["x"] * 60, params), done.set()))
+        runner = threading.Thread(target=lambda: self.llm.generate(["x"] * 60, params))
         runner.start()
-        while not done.is_set():
+        while runner.is_alive():
             count += 1
         runner.join()
         self.assertGreater(count, 1000)

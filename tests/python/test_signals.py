@@ -31,11 +31,18 @@ class Interrupts(unittest.TestCase):
     """The time from the signal to the exception. A step takes some 0.1 ms here; a wait looks every 20 ms."""
 
     def seconds(self, setup, call):
+        """The least of three: a busy machine may wake a process late. The signal comes when the engine is at work."""
+        return min(self.seconds_once(setup, call) for _ in range(3))
+
+    def seconds_once(self, setup, call):
         return float(run(f"""
             {setup}
             sent = []
             def interrupt():
-                time.sleep(0.5)
+                end = time.monotonic() + 60
+                while engine._model.stats()["num_running"] == 0 and time.monotonic() < end:
+                    time.sleep(0.01)
+                time.sleep(0.05)
                 sent.append(time.monotonic())
                 os.kill(os.getpid(), signal.SIGINT)
             threading.Thread(target=interrupt).start()
@@ -47,8 +54,8 @@ class Interrupts(unittest.TestCase):
         """)[0])
 
     def test_generate(self):
-        setup = f"llm = LLM({str(T5)!r}, threads=1)"
-        call = "llm.generate(['a'] * 40, SamplingParams(max_tokens=8000, ignore_eos=True, temperature=0))"
+        setup = f"engine = LLM({str(T5)!r}, threads=1)"
+        call = "engine.generate(['a'] * 40, SamplingParams(max_tokens=8000, ignore_eos=True, temperature=0))"
         self.assertLess(self.seconds(setup, call), 0.2)
 
     def test_the_model_goes_on_after_it(self):
@@ -58,16 +65,19 @@ class Interrupts(unittest.TestCase):
             threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             try:
                 llm.generate(['a'] * 40, long)
+                print("no interrupt")
             except KeyboardInterrupt:
                 pass
             assert len(llm.generate('b', SamplingParams(max_tokens=5, ignore_eos=True))[0].outputs[0].token_ids) == 5
-            time.sleep(0.1)
+            end = time.monotonic() + 60
+            while llm.stats()["num_running"] > 0 and time.monotonic() < end:  # told after a step
+                time.sleep(0.01)
             print(llm.stats()["num_running"])
         """), ["0"])
 
     def test_transcribe(self):
-        setup = f"model = WhisperModel({str(WHISPER)!r}, cpu_threads=1); audio = np.random.default_rng(1).normal(0, .1, 16000 * 3000).astype(np.float32)"
-        self.assertLess(self.seconds(setup, "list(model.transcribe(audio, language='en')[0])"), 0.5)
+        setup = f"engine = WhisperModel({str(WHISPER)!r}, cpu_threads=1); audio = np.random.default_rng(1).normal(0, .1, 16000 * 3000).astype(np.float32)"
+        self.assertLess(self.seconds(setup, "list(engine.transcribe(audio, language='en')[0])"), 0.5)
 
     def test_a_handler_runs_while_a_call_waits(self):
         self.assertEqual(run(f"""
@@ -75,7 +85,7 @@ class Interrupts(unittest.TestCase):
             seen = []
             signal.signal(signal.SIGALRM, lambda *_: seen.append(llm.stats()["num_running"]))
             signal.setitimer(signal.ITIMER_REAL, 0.1, 0.05)
-            llm.generate(['a'] * 40, SamplingParams(max_tokens=2000, ignore_eos=True, temperature=0))
+            llm.generate(['a'] * 40, SamplingParams(max_tokens=8000, ignore_eos=True, temperature=0))
             signal.setitimer(signal.ITIMER_REAL, 0)
             print(len(seen) > 0 and max(seen) > 0)
         """), ["True"])
