@@ -45,7 +45,7 @@ def build_wheel(out_folder, python=None, cmake_arguments=()):
     for old in raw.glob("*.whl"):
         old.unlink()
     # As ./dev builds: the compiler's cache has most of it then.
-    own = ("-DTRANSEPT_UNITY=ON", "-DTRANSEPT_PRECOMPILE=ON", *cmake_arguments)
+    own = ("-DCMAKE_CXX_COMPILER=c++", "-DTRANSEPT_UNITY=ON", "-DTRANSEPT_PRECOMPILE=ON", *cmake_arguments)
     settings = [f"--config-settings=cmake.args={argument}" for argument in own]
     # Not in the folder of a wheel that links other libraries.
     settings += ["--config-settings=build-dir=build/python-other-{wheel_tag}"] if cmake_arguments else []

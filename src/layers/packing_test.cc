@@ -66,11 +66,13 @@ TEST(PackingTest, MatricesByInputsAreThoseByOutputs) {
       const PackOptions options(threads, storage, nullptr);
       const MatrixToLoad wanted{"w", 1190, 70, LayerInputs::kUsual, rows, columns};
       const auto packed = [&](auto... sources) {
-        return std::move(load_matrix(options, *weights, wanted, [&]() -> StatusOr<MatrixSources> {
-                 MatrixSources both;
-                 (both.push_back(std::move(sources)), ...);
-                 return both;
-               })).value();
+        return std::move(load_matrix(options, *weights, wanted,
+                                     [&]() -> StatusOr<MatrixSources> {
+                                       MatrixSources both;
+                                       (both.push_back(std::move(sources)), ...);
+                                       return both;
+                                     }))
+            .value();
       };
       const PackedMatrix expected = packed(first.rows(), second.rows());
       const auto same = [&](const PackedMatrix& other) {
@@ -93,11 +95,13 @@ TEST(PackingTest, LargeMatricesByInputsGoInSteps) {
   const BothOrders both(70'001, 67, 3);
   const MatrixToLoad wanted{"w", both.n, both.k};
   const auto packed = [&](std::unique_ptr<MatrixSource> source) {
-    return std::move(load_matrix(options, *weights, wanted, [&]() -> StatusOr<MatrixSources> {
-             MatrixSources one;
-             one.push_back(std::move(source));
-             return one;
-           })).value();
+    return std::move(load_matrix(options, *weights, wanted,
+                                 [&]() -> StatusOr<MatrixSources> {
+                                   MatrixSources one;
+                                   one.push_back(std::move(source));
+                                   return one;
+                                 }))
+        .value();
   };
   EXPECT_TRUE(std::ranges::equal(packed(both.strided()).views().panels, packed(both.rows()).views().panels));
 }

@@ -1,5 +1,6 @@
-// Every container and coding gives the samples that the ffmpeg program gives; reading in pieces, other rates and raw
-// samples give what they should; lengths are capped and memory does not grow with them.
+// Every container and coding gives the samples that the ffmpeg program gives (5.1's; tests/ffmpeg has other releases);
+// reading in pieces, other rates and raw samples give what they should; lengths are capped and memory does not grow
+// with them.
 #include "media/audio_reader.h"
 
 #include <gmock/gmock.h>
@@ -31,8 +32,9 @@ TEST(AudioReader, EveryFormatGivesWhatFfmpegGives) {
   const std::vector<Json> files = read_jsonl(fixture_path("expected.jsonl"));
   ASSERT_GE(files.size(), 36u);
   for (const Json& file : files) {
-    SCOPED_TRACE(file.find("file")->as_string());
-    auto reader = open_text(file_text(fixture_path(file.find("file")->as_string())));
+    const std::string name = file.find("file")->as_string();
+    SCOPED_TRACE(name);
+    auto reader = open_text(file_text(fixture_path(name)));
     ASSERT_TRUE(reader.ok()) << reader.status();
     const AudioInfo info = (*reader)->info();
     EXPECT_EQ(info.codec, file.find("codec")->as_string());
@@ -40,9 +42,15 @@ TEST(AudioReader, EveryFormatGivesWhatFfmpegGives) {
     EXPECT_EQ(info.num_channels, file.find("num_channels")->as_int());
     const auto samples = read_all(**reader);
     ASSERT_TRUE(samples.ok()) << samples.status();
+    if (name == "chained.ogg" && refuses_other_links()) {
+      EXPECT_THAT((*reader)->warning(), HasSubstr("breaks off"));
+      continue;
+    }
     ASSERT_EQ(static_cast<int64_t>(samples->size()), file.find("num_samples")->as_int());
     const Json::Array& expected = file.find("samples")->as_array();
     const auto stride = static_cast<size_t>(file.find("stride")->as_int());
+    // Decoders and the resampler change between releases: tests/ffmpeg compares the others' bits.
+    if (ffmpeg_release().first != 5) continue;
     for (size_t i = 0; i < expected.size(); ++i) {
       const float ours = (*samples)[i * stride] * 32768;
       ASSERT_EQ(ours, std::round(ours)) << "sample " << i * stride << " is no 16-bit number";
@@ -277,6 +285,7 @@ TEST(AudioReaderLength, MemoryDoesNotGrowWithLength) {
 }
 
 TEST(AudioReaderChange, RateAndChannelsMayChangeOnTheWay) {
+  if (refuses_other_links()) return;  // EveryFormatGivesWhatFfmpegGives has its warning
   const std::string chained = file_text(fixture_path("chained.ogg"));
   const size_t once = decode_text(chained).value().size();
   const auto thrice = decode_text(chained + chained + chained);
@@ -285,6 +294,7 @@ TEST(AudioReaderChange, RateAndChannelsMayChangeOnTheWay) {
 }
 
 TEST(AudioReaderChange, ButNotForEver) {
+  if (refuses_other_links()) return;
   const std::string chained = file_text(fixture_path("chained.ogg"));
   std::string many;
   for (int i = 0; i < 200; ++i) many += chained;
@@ -315,6 +325,10 @@ TEST(AudioReaderGolden, SharedFormatsAreTheSameSound) {
     EXPECT_LT(samples.size(), clip.size() + 2048) << file;
     // Bare AAC frames do not say that the first 1024 samples are the encoder's delay; all others do, or have none.
     if (file == "formats/aac_adts.aac") samples.erase(samples.begin(), samples.begin() + 1024);
+    // So with 8.1 and Opus in Matroska: 69 samples of the encoder's delay are not left out, by PyAV neither.
+    const bool is_opus_in_matroska = file == "formats/opus_webm.webm" || file == "formats/opus_mkv.mkv";
+    if (is_opus_in_matroska && ffmpeg_release() >= std::pair(8, 1))
+      samples.erase(samples.begin(), samples.begin() + 69);
     EXPECT_GT(correlation(samples, clip), 0.99) << file;
   }
 }

@@ -73,8 +73,9 @@ TEST(BadAudio, FlippedBits) {
 }
 
 TEST(BadAudio, NothingThatNamesOtherFiles) {
+  // FFmpeg 6 and later know this one by a file's name alone.
   EXPECT_THAT(reason("#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nother.wav\n"),
-              HasSubstr("'hls', which is not accepted"));
+              ::testing::AnyOf(HasSubstr("'hls', which is not accepted"), HasSubstr("is no audio")));
   EXPECT_THAT(reason("ffconcat version 1.0\nfile 'other.wav'\n"), HasSubstr("'concat', which is not accepted"));
   EXPECT_THAT(reason("v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=audio 5004 RTP/AVP 0\n"),
               HasSubstr("not accepted"));
@@ -86,7 +87,8 @@ TEST(BadAudio, NumbersThatCannotBe) {
   EXPECT_THAT(reason("Dear Sir or Madam, this is a letter and no sound at all."), HasSubstr("is no audio"));
   EXPECT_THAT(reason(make_wav({.channels = 0}, data)), HasSubstr("cannot be"));
   EXPECT_THAT(reason(make_wav({.channels = 65}, data)), HasSubstr("has 65 channels; accepted are 1 to 64"));
-  EXPECT_THAT(reason(make_wav({.channels = 65535}, data)), HasSubstr("65535 channels"));
+  EXPECT_THAT(reason(make_wav({.channels = 65535}, data)),  // FFmpeg 7 and later do not tell the number
+              ::testing::AnyOf(HasSubstr("65535 channels"), HasSubstr("cannot be decoded as pcm_s16le")));
   EXPECT_THAT(reason(make_wav({.rate = 1}, data)), HasSubstr("a sampling rate of 1 Hz; accepted are 1000 to 768000"));
   EXPECT_THAT(reason(make_wav({.rate = 1000000}, data)), HasSubstr("1000000 Hz"));
   EXPECT_THAT(reason(make_wav({.rate = 0}, data)), HasSubstr("cannot be read as wav"));

@@ -7,6 +7,8 @@ namespace {
 
 // Each may cost a filter bank. Joined recordings change a few times.
 constexpr int kMaxConfigurations = 256;
+// Up to 7.1 a number of channels means the same places everywhere.
+constexpr int kMaxUsualChannels = 8;
 
 }  // namespace
 
@@ -45,8 +47,12 @@ Status FfmpegResampler::configure(const SampleBlock& block) {
     return resource_exhausted("no memory to resample with");
   }
   const auto out_format = in_16_bit_ ? AV_SAMPLE_FMT_S16 : AV_SAMPLE_FMT_FLT;
-  // Channels whose places are not known, or have no rule, are mixed in equal parts.
+  // Channels whose places are not known, or have no rule, are mixed in equal parts. Newer releases have places for many
+  // counts that older ones have none for (12 since FFmpeg 6, the fourth of which would not be heard): nobody has said
+  // that such a file has these.
+  const bool has_places = block.layout->order != AV_CHANNEL_ORDER_UNSPEC || channels <= kMaxUsualChannels;
   for (const bool equal_parts : {false, true}) {
+    if (!equal_parts && !has_places) continue;
     SwrContext* context = nullptr;
     int code = ffmpeg().swr_alloc_set_opts2(&context, mono.get(), out_format, sampling_rate_, from.get(), format_,
                                             in_rate_, 0, nullptr);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/input_file.h"
@@ -27,6 +28,19 @@ inline std::string shared_path(std::string_view name) {
   const char* elsewhere = std::getenv("TRANSEPT_SHARED");
   return elsewhere != nullptr ? str_cat(elsewhere, "/", name) : str_cat(source_dir(), "/../shared/", name);
 }
+
+// (major, minor) of the FFmpeg that decodes: the fixtures are 5.1's. {0, 0} without one.
+inline std::pair<int, int> ffmpeg_release() {
+  const std::string version = audio_decoders_version();
+  const size_t digit = version.find_first_of("0123456789");
+  if (digit == std::string::npos) return {0, 0};
+  char* end = nullptr;
+  const auto major = static_cast<int>(std::strtol(version.c_str() + digit, &end, 10));
+  return {major, *end == '.' ? static_cast<int>(std::strtol(end + 1, nullptr, 10)) : 0};
+}
+
+// It ends where a chained file's next link has another rate or other channels, and says so in the warning.
+inline bool refuses_other_links() { return ffmpeg_release() >= std::pair(8, 1); }
 
 inline std::string file_text(const std::string& path) {
   StatusOr<std::string> text = read_file(path);

@@ -82,12 +82,14 @@ TEST(PackedMatrixInputs, GiveTheBytesOfRows) {
       for (const auto& [input, num_inputs] : {std::pair<int64_t, int64_t>{0, 33}, {33, 64}, {97, 3}, {100, 0}}) {
         std::vector<float> turned;
         for (int64_t t = input; t < input + num_inputs; ++t) {
-          for (int64_t r = row; r < row + num_rows; ++r) turned.push_back(weights[static_cast<size_t>(r * kInputs + t)]);
+          for (int64_t r = row; r < row + num_rows; ++r)
+            turned.push_back(weights[static_cast<size_t>(r * kInputs + t)]);
         }
         by_input.set_inputs(row, num_rows, input, num_inputs, turned);
       }
     }
-    EXPECT_TRUE(std::ranges::equal(by_input.views().panels, by_row.views().panels)) << weight_format_name(format.weights);
+    EXPECT_TRUE(std::ranges::equal(by_input.views().panels, by_row.views().panels))
+        << weight_format_name(format.weights);
   }
 }
 

@@ -84,6 +84,13 @@ def decoded(side, files, environment):
     return dict(line.split("\t", 1) for line in said.splitlines()), ""
 
 
+def first_failures(said):
+    """Of gtest's words, those from the first failure on, and every failed test."""
+    at = said.find(": Failure")
+    failed = [line for line in said.splitlines() if line.startswith("[  FAILED  ]")]
+    return "\n".join([said[max(0, at - 200):at + 800] if at >= 0 else said[-1000:], *failed])
+
+
 def try_release(tally, name, version, build):
     skips = []
     folder = wheel_folder(version, skips)
@@ -95,7 +102,7 @@ def try_release(tally, name, version, build):
     tally.case(f"FFmpeg {name}: doctor names it", "" if f"FFmpeg {name.split('.')[0]}" in said else said)
     good, said = call(next(build.rglob("media_test")), "--gtest_brief=1", env=environment)
     passed = re.search(r"\[  PASSED  \] (\d+) tests", said)
-    tally.case(f"FFmpeg {name}: media_test", "" if good and passed else said)
+    tally.case(f"FFmpeg {name}: media_test", "" if good and passed else first_failures(said))
     files = sounds()
     ours, problem = decoded("ours", files, {**environment, "TRANSEPT_LIBRARY": str(build / "libtransept.so")})
     theirs, their_problem = decoded("pyav", files, {**os.environ, "PYTHONPATH": str(folder)})
