@@ -87,7 +87,11 @@ if(TRANSEPT_PRECOMPILE)
     set(suffix pch)
     target_compile_options(transept_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
-  # What ccache takes instead of the precompiled file: what it is made of.
+  # What ccache takes instead of the precompiled file: what it is made of. The same in builds without tests (packages), which
+  # find the objects of those with tests then.
+  if(NOT GTest_FOUND)
+    find_package(GTest QUIET)
+  endif()
   foreach(host transept_precompiled transept_precompiled_tests)
     file(CONFIGURE OUTPUT CMakeFiles/${host}.dir/cmake_pch.hxx.${suffix}.sum
          CONTENT "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${TRANSEPT_SANITIZE} ${absl_VERSION} ${GTest_VERSION} ${TRANSEPT_PRECOMPILED}")
