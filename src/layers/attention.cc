@@ -32,7 +32,11 @@ std::vector<LinearSource> qkv_sources(const AttentionOptions& options) {
 }
 
 StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing) {
-  return Linear::load(weights, {{source(options, options.out, options.dim, options.out_has_bias)}, options.q_width()},
+  return Linear::load(weights,
+                      {.sources = {source(options, options.out, options.dim, options.out_has_bias)},
+                       .in_features = options.q_width(),
+                       .split = Split::kInputs,
+                       .unit = options.width_of_head()},
                       packing);
 }
 

@@ -24,9 +24,9 @@ StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& optio
   LinearSpec up_spec{{source(options.up, (options.up_holds_gate ? 2 : 1) * options.hidden_dim)}, options.dim};
   if (!options.gate.empty()) up_spec.sources.insert(up_spec.sources.begin(), source(options.gate, options.hidden_dim));
   ASSIGN_OR_RETURN(Linear up, Linear::load(weights, up_spec, packing));
-  ASSIGN_OR_RETURN(
-      Linear down,
-      Linear::load(weights, {{source(options.down, options.dim)}, options.hidden_dim, options.down_inputs}, packing));
+  const LinearSpec down_spec{
+      {source(options.down, options.dim)}, options.hidden_dim, options.down_inputs, Split::kInputs};
+  ASSIGN_OR_RETURN(Linear down, Linear::load(weights, down_spec, packing));
   return FeedForward(std::move(up), std::move(down), options);
 }
 

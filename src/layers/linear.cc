@@ -118,6 +118,15 @@ StatusOr<std::vector<Run>> runs_of(WeightMap& weights, const LinearSpec& spec) {
   return runs;
 }
 
+// The leaves of what this rank has of the inputs. Shares that are no runs of leaves (a number of ranks without a tree)
+// are one each: their sums are near the whole's, not equal.
+int32_t leaves_of_rank(const MatrixToLoad& matrix, const PackedFormat& format, const Ranks& ranks) {
+  const int32_t leaves = num_leaves(matrix.k, format);
+  const auto border = [&](int64_t rank) { return matrix.k / leaves * (leaves * rank / ranks.count); };
+  const IndexRange run{border(ranks.rank), border(int64_t{ranks.rank} + 1)};
+  return leaves % ranks.count == 0 && matrix.columns == run ? leaves / ranks.count : 1;
+}
+
 // Groups find their scales on the rank that has them.
 Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, const InputQuantization& inputs) {
   const auto cuts = [&](int64_t column) { return column != matrix.k && column % inputs.group != 0; };
@@ -130,7 +139,7 @@ Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
   ASSIGN_OR_RETURN(const std::vector<Run> runs, runs_of(weights, spec));
   if (runs.size() == 1) return load_one(weights, spec, packing, runs.front().inputs);
-  Linear whole(PackedMatrix(0, spec.in_features, {}, packing.pool), {}, {});
+  Linear whole(PackedMatrix(0, spec.in_features, {}, packing.pool), {}, {}, 1);
   for (const Run& run : runs) {
     ASSIGN_OR_RETURN(Linear part, load_one(weights, run.spec, packing, run.inputs));
     whole.parts_.push_back(std::move(part));
@@ -155,8 +164,9 @@ StatusOr<Linear> Linear::load_one(WeightMap& weights, const LinearSpec& spec, co
   ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec));
   // Sums of all ranks have it once.
   if (spec.split == Split::kInputs && ranks.rank != 0) bias.clear();
+  const int32_t leaves = spec.split == Split::kInputs ? leaves_of_rank(matrix, packed.format(), ranks) : 1;
   DeviceMemory& memory = weights.memory();
-  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory), inputs);
+  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory), inputs, leaves);
 }
 
 int64_t Linear::out_features() const {
@@ -187,9 +197,10 @@ void Linear::forward(Context& context, const GemmInput& x, const Epilogue& epilo
   if (!parts_.empty()) return;
   Epilogue whole = epilogue;
   whole.bias = bias_.data();
-  if (!inputs_.rounds()) return gemm(context, x, packed_, whole, y);
+  DCHECK(x.leaves == 1);
+  if (!inputs_.rounds()) return gemm(context, {x.x, x.statistics, leaves_}, packed_, whole, y);
   const Arena::Scope scope(context.arena);
-  gemm(context, {seen_inputs(context, x), x.statistics}, packed_, whole, y);
+  gemm(context, {seen_inputs(context, x), x.statistics, leaves_}, packed_, whole, y);
 }
 
 void Linear::forward_by_columns(Context& context, const TensorView& x, const TensorView& y,

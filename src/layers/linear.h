@@ -43,8 +43,9 @@ struct LinearSpec {
   std::vector<LinearSource> sources;
   int64_t in_features = 0;
   LayerInputs inputs = LayerInputs::kUsual;
-  Split split = Split::kNone;  // how the options' ranks divide it
-  int64_t unit = 1;            // outputs (kOutputs) or inputs (kInputs) that stay on one rank: a head's
+  // How the options' ranks divide it. kInputs: one rank alone sums in leaves, too (ops/gemm.h).
+  Split split = Split::kNone;
+  int64_t unit = 1;  // outputs (kOutputs) or inputs (kInputs) that stay on one rank: a head's
 };
 
 class Linear final {
@@ -80,8 +81,8 @@ class Linear final {
  private:
   friend class ChosenOutputs;  // copies outputs
 
-  Linear(PackedMatrix packed, DeviceFloats bias, const InputQuantization& inputs)
-      : packed_(std::move(packed)), bias_(std::move(bias)), inputs_(inputs) {}
+  Linear(PackedMatrix packed, DeviceFloats bias, const InputQuantization& inputs, int32_t leaves)
+      : packed_(std::move(packed)), bias_(std::move(bias)), inputs_(inputs), leaves_(leaves) {}
 
   static StatusOr<Linear> load_one(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing,
                                    const InputQuantization& inputs);
@@ -89,6 +90,7 @@ class Linear final {
   PackedMatrix packed_;
   DeviceFloats bias_;  // empty: none
   InputQuantization inputs_;
+  int32_t leaves_ = 1;         // of this rank's part
   std::vector<Linear> parts_;  // products side by side that round their inputs in different ways; else empty
 };
 

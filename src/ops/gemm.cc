@@ -15,8 +15,22 @@ namespace {
 // Below this the threads are not asked: waking them costs more than the work.
 constexpr double kSerialFlop = 20000;
 constexpr int64_t kSerialQuantized = 8192;  // inputs
+constexpr int64_t kFewerLeavesBelow = 512;  // inputs
 
-void check_shapes(const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
+// Inputs that no two leaves divide.
+int64_t leaf_granule(const PackedFormat& format) {
+  if (format.inputs == InputRounding::kBFloat16) return kBFloat16Depth;
+  return format.weights == kBFloat16Format ? 2 : 1;
+}
+
+bool has_leaves(int64_t k, const PackedFormat& format, int32_t leaves) {
+  return leaves == 1 || (leaves > 0 && leaves <= kMostLeaves && (leaves & (leaves - 1)) == 0 &&
+                         k % (leaves * leaf_granule(format)) == 0);
+}
+
+void check_shapes(const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
+  const TensorView& x = input.x;
+  CHECK(has_leaves(w.k(), w.format(), input.leaves), input.leaves, " leaves of ", w.k(), " inputs");
   CHECK(x.rank == 2 && y.rank == 2 && x.dtype == DType::kFloat32 && y.dtype == DType::kFloat32);
   CHECK(x.dim(1) == w.k() && y.dim(1) == w.n() && y.dim(0) == x.dim(0), "x [", x.dim(0), ", ", x.dim(1), "], w [",
         w.n(), ", ", w.k(), "], y [", y.dim(0), ", ", y.dim(1), "]");
@@ -240,7 +254,8 @@ const FloatGemmKernels& float_kernels(const OpKernels& kernels, const PackedMatr
 }
 
 // Without y.
-GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix& w, const Epilogue& epilogue) {
+GemmJob make_job(const Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue) {
+  const TensorView& x = input.x;
   const bool dry = context.dry_run;
   const bool has_residual = epilogue.residual.raw != nullptr;
   if (!dry && context.counters != nullptr && x.dim(0) > 0 && w.n() > 0) ++context.counters->num_matmuls;
@@ -250,6 +265,7 @@ GemmJob make_job(const Context& context, const TensorView& x, const PackedMatrix
           .n = w.n(),
           .k = w.k(),
           .depth = w.depth(),
+          .leaf_k = w.k() / input.leaves,
           .panels = w.panels(),
           .bias = epilogue.bias,
           .activation = epilogue.activation,
@@ -390,6 +406,13 @@ void gemm_parted_with(const OpKernels& kernels, Context& context, const PackedMa
   });
 }
 
+int32_t num_leaves(int64_t k, const PackedFormat& format) {
+  // Each leaf costs a tile the storing and adding of its sums, which shows where leaves are short.
+  int32_t leaves = k < kFewerLeavesBelow ? kMostLeaves / 2 : kMostLeaves;
+  while (!has_leaves(k, format, leaves)) leaves /= 2;
+  return leaves;
+}
+
 bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa) {
   return format.inputs == InputRounding::kBFloat16 && op_kernels(isa).tiles != nullptr;
 }
@@ -410,9 +433,8 @@ void row_statistics(Context& context, const TensorView& x, std::span<RowStatisti
 
 void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& input, const PackedMatrix& w,
                const Epilogue& epilogue, const TensorView& y) {
-  const TensorView& x = input.x;
-  check_shapes(x, w, epilogue, y);
-  GemmJob job = make_job(context, x, w, epilogue);
+  check_shapes(input, w, epilogue, y);
+  GemmJob job = make_job(context, input, w, epilogue);
   if (job.m == 0 || job.n == 0) return;
   if (!context.dry_run) job.y = y.f32();
   job.y_stride = y.stride[0];

@@ -13,6 +13,12 @@
 //
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k, for
 // any number of rows and threads. So the bits of a row do not depend on the rest of the batch.
+//
+// Leaves: products whose inputs ranks may divide are summed in num_leaves(k, format) leaves, also where one rank has
+// them all. Leaf i is the sum over inputs [i k / L, (i + 1) k / L), and leaves are added in a tree:
+// ((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7)). N ranks, N a power of two up to L, have L / N neighbouring leaves
+// each: a part of the tree, whose upper part is added over ranks (comm/reduce.h). Sums of int8 are exact integers, so
+// they have the same bits in any order.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +41,18 @@ struct GemmInput {
   TensorView x;  // [m, k] float32, rows may be strided, columns dense
   // [m]: of the whole rows, where x is a part of their inputs. int8 weights round x by them. Null: found from x.
   const RowStatistics* statistics = nullptr;
+  // How many leaves x w^T is summed in. int8 weights: counts for nothing.
+  int32_t leaves = 1;
 
-  GemmInput(const TensorView& rows, const RowStatistics* of_rows = nullptr)  // NOLINT(google-explicit-constructor)
-      : x(rows), statistics(of_rows) {}
+  GemmInput(const TensorView& rows, const RowStatistics* of_rows = nullptr,  // NOLINT(google-explicit-constructor)
+            int32_t num_leaves = 1)
+      : x(rows), statistics(of_rows), leaves(num_leaves) {}
 };
+
+// The leaves of a whole product of k inputs: a power of two, at most kMostLeaves, which divides k (for panels of two
+// inputs: into pairs; for tiles of AMX: into whole ones). All levels have the same.
+constexpr int32_t kMostLeaves = 8;
+int32_t num_leaves(int64_t k, const PackedFormat& format);
 
 // Applied to y before it is stored: y = activation(x w^T + bias) + residual.
 struct Epilogue {
@@ -49,7 +63,8 @@ struct Epilogue {
 
 // Computes y = activation(x w^T + bias) + residual. y: [m, n] float32, rows may be strided, columns dense; y does not
 // overlap x. With statistics that row_statistics() finds of the same x, the bits are those without. Adds one to
-// Context::counters->num_matmuls. m = 0 does nothing. A dry run takes step memory only. Wrong shapes fail a CHECK.
+// Context::counters->num_matmuls. m = 0 does nothing. A dry run takes step memory only. Wrong shapes, and leaves that
+// do not divide k, fail a CHECK.
 void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
           const TensorView& y);
 

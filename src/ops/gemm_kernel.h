@@ -1,8 +1,9 @@
 // Products with packed panels, written once for every level (ops/kernels.h has the rule for such files). V: the level's
 // Vec; W: the storage of weights.
 //
-// Every element of y is one chain acc = fma(x[t], w[t], acc), t = 0, 1, ..., k - 1, whatever the shape of the tile that
-// computes it. Batch invariance follows from this. Speed comes from many elements at once.
+// Every element of y is a sum of leaves (ops/gemm.h), of which most products have one. A leaf is one chain
+// acc = fma(x[t], w[t], acc), t = 0, 1, ..., leaf_k - 1, whatever the shape of the tile that computes it, and leaves
+// are added in one tree. Batch invariance follows from this. Speed comes from many elements at once.
 #pragma once
 
 #include "ops/kernels.h"
@@ -74,21 +75,13 @@ template <class V, class W, int kPart, int kRows, int kVecs, int kPanels, bool k
   }
 }
 
-// Computes the sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums
-// [kRows][row_floats]. Element (r, t) of x is x[r * row_step + t * k_step]. If kAhead, prefetches half a panel's bytes
-// from `ahead` on, for later tiles.
+// Adds one leaf of leaf_k inputs to acc: see gemm_tile(). Moves x, w and `ahead` behind them.
 template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
-inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w,
-                      int64_t panel_weights, const char* ahead, int64_t k, float* sums, int row_floats) {
+[[gnu::always_inline]] inline void gemm_leaf(const float*& x, int64_t row_step, int64_t k_step,
+                                             const typename W::Type*& w, int64_t panel_weights, const char*& ahead,
+                                             int64_t leaf_k, typename V::Reg (&acc)[kRows][kVecs * kPanels]) {
   constexpr int kAheadStep = 16 * static_cast<int>(sizeof(typename W::Type));
-  constexpr int kAll = kVecs * kPanels;
-  typename V::Reg acc[kRows][kAll];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
-  }
-  for (int64_t t = 0; t + W::kGroup <= k; t += W::kGroup) {
+  for (int64_t t = 0; t + W::kGroup <= leaf_k; t += W::kGroup) {
     gemm_step<V, W, 0, kRows, kVecs, kPanels, kAhead>(x, row_step, w, panel_weights, ahead, acc);
     x += k_step;
     if (kAhead) ahead += kAheadStep;
@@ -99,8 +92,54 @@ inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const ty
     }
     w += W::kGroup * kPanelWidth;
   }
-  if (k % W::kGroup != 0) {
+  if (leaf_k % W::kGroup != 0) {  // the only leaf: others are whole groups
     gemm_step<V, W, 0, kRows, kVecs, kPanels, kAhead>(x, row_step, w, panel_weights, ahead, acc);
+  }
+}
+
+static constexpr int kTreeLevels = 3;  // of 8 leaves: sums of 1, 2 and 4 that wait for their neighbours
+
+// Adds to acc, the sum of leaf number `leaf`, the sums of the leaves before it that wait for it: those of as many
+// leaves as acc then has. Returns where in `tree` acc is to wait.
+template <class V, int kRows, int kAll>
+[[gnu::always_inline]] inline float* add_waiting_leaves(int64_t leaf, float* tree,
+                                                        typename V::Reg (&acc)[kRows][kAll]) {
+  for (; leaf % 2 != 0; leaf /= 2) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kAll; ++c) acc[r][c] = V::add(V::load(tree + (r * kAll + c) * V::kLanes), acc[r][c]);
+    }
+    tree += kRows * kAll * V::kLanes;
+  }
+  return tree;
+}
+
+// Computes the sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums
+// [kRows][row_floats]. Element (r, t) of x is x[r * row_step + t * k_step]. If kAhead, prefetches half a panel's bytes
+// from `ahead` on, for later tiles.
+template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
+inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w,
+                      int64_t panel_weights, const char* ahead, int64_t k, int64_t leaf_k, float* sums,
+                      int row_floats) {
+  constexpr int kAll = kVecs * kPanels;
+  alignas(64) float tree[kTreeLevels * kRows * kAll * V::kLanes];
+  typename V::Reg acc[kRows][kAll];
+  for (int64_t leaf = 0, left = k;; ++leaf) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
+    }
+    gemm_leaf<V, W, kRows, kVecs, kPanels, kAhead>(x, row_step, k_step, w, panel_weights, ahead, leaf_k, acc);
+    float* waiting = add_waiting_leaves<V>(leaf, tree, acc);
+    left -= leaf_k;
+    if (left <= 0) break;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kAll; ++c) V::store(waiting + (r * kAll + c) * V::kLanes, acc[r][c]);
+    }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -154,7 +193,7 @@ inline void gemm_few_panels(const GemmJob& job, int64_t panel) {
   const int64_t panel_weights = job.depth * kPanelWidth;
   const auto* w = static_cast<const typename W::Type*>(job.panels) + panel * panel_weights;
   gemm_tile<V, W, kRows, kPanelWidth / V::kLanes, kPanels, false>(job.x, job.x_stride, 1, w, panel_weights, nullptr,
-                                                                  job.k, sums, kRowFloats);
+                                                                  job.k, job.leaf_k, sums, kRowFloats);
   gemm_epilogue<V>(job, 0, kRows, panel * kPanelWidth, kRowFloats, sums, kRowFloats);
 }
 
@@ -209,10 +248,10 @@ inline void gemm_packed_tile(const GemmJob& job, int64_t row, const float* packe
   for (int column = 0; column < kPanelWidth; column += kColumns) {
     const typename W::Type* from = w + column * W::kGroup;
     if (ahead != nullptr) {
-      gemm_tile<V, W, kRows, V::kTileVecs, 1, true>(packed, 1, kRows, from, panel_weights, ahead, job.k, sums + column,
-                                                    kPanelWidth);
+      gemm_tile<V, W, kRows, V::kTileVecs, 1, true>(packed, 1, kRows, from, panel_weights, ahead, job.k, job.leaf_k,
+                                                    sums + column, kPanelWidth);
     } else {
-      gemm_tile<V, W, kRows, V::kTileVecs, 1, false>(packed, 1, kRows, from, panel_weights, nullptr, job.k,
+      gemm_tile<V, W, kRows, V::kTileVecs, 1, false>(packed, 1, kRows, from, panel_weights, nullptr, job.k, job.leaf_k,
                                                      sums + column, kPanelWidth);
     }
   }

@@ -20,7 +20,8 @@ struct GemmJob {
   const float* x;
   int64_t x_stride;  // between rows
   int64_t m, n, k;
-  int64_t depth;  // k with the padding of panels
+  int64_t depth;   // k with the padding of panels
+  int64_t leaf_k;  // inputs of a leaf; k: there is one. Divides k. Products of int8 are not summed in leaves
   const void* panels;
   const float* bias;  // or null
   Activation activation;

@@ -4,7 +4,7 @@
 //
 // Inputs are rounded to [row][depth], whose rows are A's rows. A panel holds B's rows, 64 bytes of 16 columns, 128
 // bytes apart (ops/packed_matrix.h). Every sum takes its inputs 64 bytes at a time, from the first to the last,
-// whatever the other rows.
+// whatever the other rows. Sums of floats are made of leaves (ops/gemm.h), each of whole steps of 64 bytes.
 #pragma once
 
 #include "ops/int8_kernel.h"
@@ -22,6 +22,7 @@ template <class V, class D>
 struct Int8Tiles {
   typedef int32_t Sum;
   static constexpr int kBytes = 1;  // of an input
+  static constexpr bool kHasLeaves = false;
   template <int kSum, int kA, int kB, class T>
   static inline void dot(T& tiles) {
     tiles.template dot_u8s8<kSum, kA, kB>();
@@ -39,6 +40,7 @@ template <class V>
 struct BFloat16Tiles {
   typedef float Sum;
   static constexpr int kBytes = 2;
+  static constexpr bool kHasLeaves = true;
   template <int kSum, int kA, int kB, class T>
   static inline void dot(T& tiles) {
     tiles.template dot_bfloat16<kSum, kA, kB>();
@@ -88,6 +90,7 @@ void round_rows_to_bfloat16(const RoundedJob& job, int64_t row_begin, int64_t ro
 struct TileOperands {
   const char* a;
   int64_t row_bytes;    // of a row of A
+  int64_t leaf_bytes;   // of a leaf of it
   int64_t panel_bytes;  // row_bytes * kPanelWidth
 };
 
@@ -106,17 +109,31 @@ struct TilePlan {
   static constexpr int kBTiles = 8 - kB;
 };
 
-// Computes the sums of kStrips tiles of rows (the first has `first_rows`) and kPanels panels from `b` on, into sums
-// [rows][kPanels * kPanelWidth]. Two strips take one panel at a time, one strip takes two: four sums at a time hide the
-// latency of each, and two by two load one tile for each product instead of 1.25.
+// The rows of a call of tile_sums(): of all strips, and of the first.
+struct StripRows {
+  int64_t all, first;
+};
+
+// Adds leaf number `leaf` to what waits for it, as add_waiting_leaves() (gemm_kernel.h), and leaves the sum in `sums`;
+// unless it is the last, which is y's, it waits then. Of `count` floats; levels of the tree are `level` floats apart.
+template <class V>
+inline void add_tile_leaf(int64_t leaf, bool is_last, int64_t count, int64_t level, float* tree, float* sums) {
+  const auto move_to = [&](float* to, bool adds) {
+    for (int64_t i = 0; i < count; i += V::kLanes) {
+      V::store(to + i, adds ? V::add(V::load(tree + i), V::load(sums + i)) : V::load(sums + i));
+    }
+  };
+  for (; leaf % 2 != 0; leaf /= 2, tree += level) move_to(sums, true);
+  if (!is_last) move_to(tree, false);
+}
+
+// Adds one leaf, which begins at byte `at` of the rows of A, to the tiles of sums, and moves b and `ahead` behind it.
 template <class V, class K, int kStrips, int kPanels, class T>
-inline void tile_sums(T& tiles, const TileOperands& of, const char* a, const char* b, TileAhead ahead,
-                      int64_t first_rows, typename K::Sum* sums) {
+inline void tile_leaf(T& tiles, const TileOperands& of, const char* a, int64_t first_rows, int64_t at, const char*& b,
+                      TileAhead& ahead) {
   using Plan = TilePlan<kStrips>;
   constexpr int kColumnTiles = 2 * kPanels;
-  static_assert(kColumnTiles <= Plan::kColumnTiles, "");
-  for_constants<0, kStrips * kColumnTiles>([&](auto i) { tiles.template zero<decltype(i)::kValue>(); });
-  for (int64_t at = 0; at < of.row_bytes; at += kTileRowBytes) {
+  for (const int64_t end = at + of.leaf_bytes; at < end; at += kTileRowBytes) {
     for_constants<0, kStrips>([&](auto s) {
       constexpr int kS = decltype(s)::kValue;
       tiles.template load<Plan::kA + kS>(a + kS * first_rows * of.row_bytes + at, of.row_bytes);
@@ -135,12 +152,31 @@ inline void tile_sums(T& tiles, const TileOperands& of, const char* a, const cha
     b += kTileStepBytes;
     ahead.from += ahead.step;
   }
-  constexpr int kColumns = kPanels * kPanelWidth;
-  for_constants<0, kStrips * kColumnTiles>([&](auto i) {
-    constexpr int kI = decltype(i)::kValue;
-    typename K::Sum* to = sums + kI / kColumnTiles * first_rows * kColumns + kI % kColumnTiles * kTileRows;
-    tiles.template store<kI>(to, kColumns * static_cast<int64_t>(sizeof(typename K::Sum)));
-  });
+}
+
+// Computes the sums of kStrips tiles of rows and kPanels panels from `b` on, into sums [rows][kPanels * kPanelWidth].
+// Two strips take one panel at a time, one strip takes two: four sums at a time hide the latency of each, and two by
+// two load one tile for each product instead of 1.25.
+template <class V, class K, int kStrips, int kPanels, class T>
+inline void tile_sums(T& tiles, const TileOperands& of, const char* a, const char* b, TileAhead ahead,
+                      const StripRows& rows, typename K::Sum* sums) {
+  constexpr int kColumnTiles = 2 * kPanels, kColumns = kPanels * kPanelWidth;
+  constexpr int kSums = kStrips * kTileRows * kColumns;
+  static_assert(kColumnTiles <= TilePlan<kStrips>::kColumnTiles, "");
+  alignas(64) typename K::Sum tree[K::kHasLeaves ? kTreeLevels * kSums : 1];
+  for (int64_t at = 0, leaf = 0;; ++leaf) {
+    for_constants<0, kStrips * kColumnTiles>([&](auto i) { tiles.template zero<decltype(i)::kValue>(); });
+    tile_leaf<V, K, kStrips, kPanels>(tiles, of, a, rows.first, at, b, ahead);
+    for_constants<0, kStrips * kColumnTiles>([&](auto i) {
+      constexpr int kI = decltype(i)::kValue;
+      typename K::Sum* to = sums + kI / kColumnTiles * rows.first * kColumns + kI % kColumnTiles * kTileRows;
+      tiles.template store<kI>(to, kColumns * static_cast<int64_t>(sizeof(typename K::Sum)));
+    });
+    at += of.leaf_bytes;
+    const bool is_last = at >= of.row_bytes;
+    if constexpr (K::kHasLeaves) add_tile_leaf<V>(leaf, is_last, rows.all * kColumns, kSums, tree, sums);
+    if (is_last) break;
+  }
 }
 
 // --- rows
@@ -182,7 +218,8 @@ inline void tile_stripe_of_panels(T& tiles, const RoundedJob& job, const TileOpe
   constexpr int kColumns = kPanels * kPanelWidth;
   alignas(64) typename K::Sum sums[kStrips * kTileRows * kColumns];
   const char* b = static_cast<const char*>(job.gemm.panels) + panel * of.panel_bytes;
-  tile_sums<V, K, kStrips, kPanels>(tiles, of, of.a + stripe.row * of.row_bytes, b, ahead, stripe.first_rows, sums);
+  tile_sums<V, K, kStrips, kPanels>(tiles, of, of.a + stripe.row * of.row_bytes, b, ahead,
+                                    {stripe.rows, stripe.first_rows}, sums);
   K::finish(job, stripe.row + stripe.skip, stripe.rows - stripe.skip, panel * kPanelWidth, kColumns,
             sums + stripe.skip * kColumns);
 }
@@ -214,7 +251,10 @@ void tile_panels(const RoundedJob& job, int64_t stripe_begin, int64_t stripe_end
                  int64_t panel_end) {
   const int64_t num_rows = job.gemm.m * rounded_share(job.is_wide);
   const int64_t row_bytes = job.gemm.depth * K::kBytes;
-  const TileOperands of = {static_cast<const char*>(job.q), row_bytes, row_bytes * kPanelWidth};
+  // A row's padding belongs to the only leaf: others are whole steps.
+  const bool is_whole = !K::kHasLeaves || job.gemm.leaf_k == job.gemm.k;
+  const int64_t leaf_bytes = is_whole ? row_bytes : job.gemm.leaf_k * K::kBytes;
+  const TileOperands of = {static_cast<const char*>(job.q), row_bytes, leaf_bytes, row_bytes * kPanelWidth};
   const auto panel_at = [&](int64_t panel) {
     return static_cast<const char*>(job.gemm.panels) + panel * of.panel_bytes;
   };

@@ -163,6 +163,35 @@ TEST_P(TileTest, BFloat16SumsAsDefined) {
   }
 }
 
+// The tree over leaves (ops/gemm.h) of whole tiles: eight of one, of two, and four of three steps of 32 inputs.
+TEST_P(TileTest, BFloat16SumsInLeavesAsDefined) {
+  constexpr int64_t kOutputs = 65;
+  for (const auto& [k, leaves] : {std::pair<int64_t, int32_t>{256, 8}, {512, 8}, {384, 4}, {96, 1}}) {
+    const PackedMatrix w = pack(random_floats(kOutputs * k, 2), kOutputs, k, kRoundedInputs);
+    std::vector<float> row(static_cast<size_t>(k));
+    for (const int64_t m : {1, 15, 17, 32, 33, 70}) {
+      std::vector<float> x = random_floats(m * k, 1), y(static_cast<size_t>(m * kOutputs));
+      ThreadPool pool(2);
+      Arena arena(size_t{4} << 20);
+      CpuDevice device{pool, GetParam()};
+      Context context{.device = device, .arena = arena};
+      gemm_with(with_tiles_, context, {matrix(x, m, k), nullptr, leaves}, w, {}, matrix(y, m, kOutputs));
+      for (int64_t i = 0; i < m * kOutputs; ++i) {
+        w.get_row(i % kOutputs, row.data());
+        std::vector<float> sums;
+        for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+          const int64_t begin = leaf * k / leaves;
+          sums.push_back(sum_as_defined(x.data() + i / kOutputs * k + begin, row.data() + begin, k / leaves));
+        }
+        for (size_t step = 1; step < sums.size(); step *= 2) {
+          for (size_t j = 0; j < sums.size(); j += 2 * step) sums[j] += sums[j + step];
+        }
+        ASSERT_EQ(y[static_cast<size_t>(i)], sums[0]) << "m " << m << " k " << k << " at " << i;
+      }
+    }
+  }
+}
+
 TEST_P(TileTest, BFloat16InputsAreOnlyRoundedWhereThereAreTiles) {
   std::vector<float> x = random_floats(4 * 105, 1);
   const std::vector<float> weights = random_floats(40 * 100, 2);

@@ -182,7 +182,7 @@ void checked_gemm(Context& context, const GemmInput& input, const PackedMatrix& 
     Epilogue seen = epilogue;
     seen.bias = in.see(epilogue.bias, w.n());
     seen.residual = in.see(epilogue.residual);
-    cpu_ops::gemm(in.inner, in.see(input.x), in.see(w), seen, in.see(y));
+    cpu_ops::gemm(in.inner, {in.see(input.x), nullptr, input.leaves}, in.see(w), seen, in.see(y));
   });
 }
 
