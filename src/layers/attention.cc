@@ -15,29 +15,50 @@ LinearSource q_source(const AttentionOptions& options) {
   return source(options, options.q, options.q_width(), options.qkv_has_bias);
 }
 
+LinearSource fused_source(const AttentionOptions& options, int64_t width, int64_t blocks) {
+  LinearSource fused = source(options, options.fused, width, options.qkv_has_bias);
+  fused.blocks = blocks;
+  return fused;
+}
+
 std::vector<LinearSource> kv_sources(const AttentionOptions& options) {
   const int64_t width = options.kv_width();
-  if (!options.fused.empty()) return {source(options, options.fused, 2 * width, options.qkv_has_bias)};
+  if (!options.fused.empty()) return {fused_source(options, 2 * width, 2)};
   return {source(options, options.k, width, options.qkv_has_bias && options.k_has_bias),
           source(options, options.v, width, options.qkv_has_bias)};
 }
 
 std::vector<LinearSource> qkv_sources(const AttentionOptions& options) {
   if (!options.fused.empty()) {
-    return {source(options, options.fused, options.q_width() + 2 * options.kv_width(), options.qkv_has_bias)};
+    CHECK(options.q_width() == options.kv_width(), "three equal blocks");
+    return {fused_source(options, 3 * options.q_width(), 3)};
   }
   std::vector<LinearSource> sources = kv_sources(options);
   sources.insert(sources.begin(), q_source(options));
   return sources;
 }
 
-StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing) {
+// A product whose outputs are heads.
+StatusOr<Linear> load_heads(WeightMap& weights, const AttentionOptions& options, std::vector<LinearSource> sources,
+                            int64_t in_features, const PackOptions& packing) {
   return Linear::load(weights,
-                      {.sources = {source(options, options.out, options.dim, options.out_has_bias)},
-                       .in_features = options.q_width(),
-                       .split = Split::kInputs,
+                      {.sources = std::move(sources),
+                       .in_features = in_features,
+                       .split = Split::kOutputs,
                        .unit = options.width_of_head()},
                       packing);
+}
+
+StatusOr<Linear> load_out(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing) {
+  const LinearSource out_source = source(options, options.out, options.dim, options.out_has_bias);
+  ASSIGN_OR_RETURN(Linear out, Linear::load(weights,
+                                            {.sources = {out_source},
+                                             .in_features = options.q_width(),
+                                             .split = Split::kInputs,
+                                             .unit = options.width_of_head()},
+                                            packing));
+  RETURN_IF_ERROR(out.check_division(weights, out_source.weight));
+  return out;
 }
 
 AttentionArgs args_of(const AttentionInputs& inputs, const AttentionHeads& heads) {
@@ -52,14 +73,18 @@ AttentionArgs args_of(const AttentionInputs& inputs, const AttentionHeads& heads
 
 }  // namespace
 
-AttentionHeads::AttentionHeads(const AttentionOptions& options)
-    : num_heads_(options.num_heads),
-      num_kv_heads_(options.kv_heads()),
+AttentionHeads::AttentionHeads(const AttentionOptions& options, const Ranks& ranks)
+    : num_heads_(options.num_heads / ranks.count),
+      num_kv_heads_(options.kv_heads() / ranks.count),
       head_dim_(options.width_of_head()),
       scale_(options.scale) {}
 
-StatusOr<AttentionHeads> AttentionHeads::load(WeightMap& weights, const AttentionOptions& options) {
-  AttentionHeads heads(options);
+StatusOr<AttentionHeads> AttentionHeads::load(WeightMap& weights, const AttentionOptions& options, const Ranks& ranks) {
+  std::string why;
+  if (!divides(ranks, options.num_heads, "heads", &why) || !divides(ranks, options.kv_heads(), "KV heads", &why)) {
+    return unimplemented(weights.source(), ": ", options.prefix, ": ", why);
+  }
+  AttentionHeads heads(options, ranks);
   for (const auto& [name, norm] : {std::pair(&options.q_norm, &heads.q_norm_), {&options.k_norm, &heads.k_norm_}}) {
     if (name->empty()) continue;
     ASSIGN_OR_RETURN(*norm, Norm::load(weights, options.prefix + "." + *name, heads.head_dim_, options.head_norm));
@@ -90,10 +115,9 @@ TensorView AttentionHeads::prepare_k(Context& context, const TensorView& k, cons
 StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionOptions& options,
                                             const PackOptions& packing) {
   CHECK(options.kv_input_dim() == options.dim);
-  const LinearSpec qkv_spec{qkv_sources(options), options.dim};
-  ASSIGN_OR_RETURN(Linear qkv, Linear::load(weights, qkv_spec, packing));
+  ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options, packing.ranks));
+  ASSIGN_OR_RETURN(Linear qkv, load_heads(weights, options, qkv_sources(options), options.dim, packing));
   ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
-  ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options));
   return SelfAttention(std::move(qkv), std::move(out), std::move(heads));
 }
 
@@ -116,11 +140,10 @@ void SelfAttention::forward(Context& context, const AttentionInputs& inputs, con
 
 StatusOr<CrossAttention> CrossAttention::load(WeightMap& weights, const AttentionOptions& options,
                                               const PackOptions& packing) {
-  ASSIGN_OR_RETURN(Linear q, Linear::load(weights, {{q_source(options)}, options.dim}, packing));
-  const LinearSpec kv_spec{kv_sources(options), options.kv_input_dim()};
-  ASSIGN_OR_RETURN(Linear kv, Linear::load(weights, kv_spec, packing));
+  ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options, packing.ranks));
+  ASSIGN_OR_RETURN(Linear q, load_heads(weights, options, {q_source(options)}, options.dim, packing));
+  ASSIGN_OR_RETURN(Linear kv, load_heads(weights, options, kv_sources(options), options.kv_input_dim(), packing));
   ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
-  ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options));
   return CrossAttention(std::move(q), std::move(kv), std::move(out), std::move(heads));
 }
 

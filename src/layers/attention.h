@@ -2,7 +2,8 @@
 //
 // Self-attention (encoder and decoder) computes Q, K and V in one product. Cross-attention computes Q from the decoder.
 // It computes K and V from the encoder output in one product, only when the cross cache is written: never again while
-// decoding. Immutable after loading, so thread-safe; owned by the model.
+// decoding. Ranks (PackOptions::ranks) have some of the heads each: their Q, K and V, their KV, and their part of the
+// inputs of `out`, whose sum is the same on all. Immutable after loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
@@ -43,11 +44,12 @@ struct AttentionOptions {
   int64_t kv_input_dim() const { return kv_dim == 0 ? dim : kv_dim; }
 };
 
-// The shape of a layer's heads, and what happens to them between projection and attention. Immutable after loading.
+// The shape of this rank's heads, and what happens to them between projection and attention. Immutable after loading.
 class AttentionHeads final {
  public:
-  // Reads the norms of heads, if the options name some. Errors: those of Norm::load.
-  static StatusOr<AttentionHeads> load(WeightMap& weights, const AttentionOptions& options);
+  // Reads the norms of heads, if the options name some. Errors: Unimplemented, heads that so many ranks cannot divide;
+  // those of Norm::load.
+  static StatusOr<AttentionHeads> load(WeightMap& weights, const AttentionOptions& options, const Ranks& ranks);
 
   int64_t q_width() const { return num_heads_ * head_dim_; }
   int64_t kv_width() const { return num_kv_heads_ * head_dim_; }
@@ -62,7 +64,7 @@ class AttentionHeads final {
   TensorView prepare_k(Context& context, const TensorView& k, const RopeAngles* angles) const;
 
  private:
-  explicit AttentionHeads(const AttentionOptions& options);
+  AttentionHeads(const AttentionOptions& options, const Ranks& ranks);
 
   int64_t num_heads_, num_kv_heads_, head_dim_;
   float scale_;
@@ -82,7 +84,7 @@ struct AttentionInputs {
 
 class SelfAttention final {
  public:
-  // Fuses q, k and v into one product. Errors: those of Linear::load and Norm::load.
+  // Fuses q, k and v into one product. Errors: those of AttentionHeads::load and Linear::load.
   static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
   // y = out_proj(attention(x)) + residual. x, residual (rank 0: none), y: [rows, dim] float32; y may be the residual.
@@ -102,7 +104,7 @@ class SelfAttention final {
 
 class CrossAttention final {
  public:
-  // Fuses k and v into one product. Errors: those of Linear::load and Norm::load.
+  // Fuses k and v into one product. Errors: those of AttentionHeads::load and Linear::load.
   static StatusOr<CrossAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
   // Projects encoder_output [encoder rows, kv_dim] to K and V and writes them at inputs.metadata.slot_mapping of

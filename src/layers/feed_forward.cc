@@ -21,12 +21,17 @@ StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& optio
                         .is_transposed = options.is_transposed};
   };
   CHECK(options.gate.empty() || !options.up_holds_gate);
-  LinearSpec up_spec{{source(options.up, (options.up_holds_gate ? 2 : 1) * options.hidden_dim)}, options.dim};
+  const int64_t blocks = options.up_holds_gate ? 2 : 1;
+  LinearSpec up_spec{.sources = {source(options.up, blocks * options.hidden_dim)},
+                     .in_features = options.dim,
+                     .split = Split::kOutputs};
+  up_spec.sources[0].blocks = blocks;
   if (!options.gate.empty()) up_spec.sources.insert(up_spec.sources.begin(), source(options.gate, options.hidden_dim));
   ASSIGN_OR_RETURN(Linear up, Linear::load(weights, up_spec, packing));
   const LinearSpec down_spec{
       {source(options.down, options.dim)}, options.hidden_dim, options.down_inputs, Split::kInputs};
   ASSIGN_OR_RETURN(Linear down, Linear::load(weights, down_spec, packing));
+  RETURN_IF_ERROR(down.check_division(weights, down_spec.sources[0].weight));
   return FeedForward(std::move(up), std::move(down), options);
 }
 

@@ -1,6 +1,7 @@
 // y = W2 activation(W1 x + b1) + b2 + residual. Gated: y = W2 (activation(W0 x + b0) * (W1 x + b1)) + b2 + residual,
-// with W0 and W1 in one product. Immutable after loading, so thread-safe; owned by the model. Source: Shazeer, GLU
-// Variants Improve Transformer (2020).
+// with W0 and W1 in one product. Ranks (PackOptions::ranks) have some of the hidden columns each, of W0 and of W1 the
+// same. Immutable after loading, so thread-safe; owned by the model. Source: Shazeer, GLU Variants Improve Transformer
+// (2020).
 #pragma once
 
 #include "layers/linear.h"
@@ -19,7 +20,7 @@ class FeedForward final {
     bool is_transposed = false;  // W1 and W2 are [inputs, outputs] (GPT-2's)
     LayerInputs down_inputs = LayerInputs::kUsual;
   };
-  // Errors: those of Linear::load.
+  // Errors: those of Linear::load; Unimplemented, hidden columns that so many ranks cannot divide.
   static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
   // x, residual, y: [rows, dim] float32; y may be the residual; a residual of rank 0 adds nothing. Takes at most 512

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layers/rank_sums.h"
 #include "layers/tap_source.h"
 #include "layers/transposed_source.h"
 #include "ops/round_inputs.h"
@@ -118,15 +119,6 @@ StatusOr<std::vector<Run>> runs_of(WeightMap& weights, const LinearSpec& spec) {
   return runs;
 }
 
-// The leaves of what this rank has of the inputs. Shares that are no runs of leaves (a number of ranks without a tree)
-// are one each: their sums are near the whole's, not equal.
-int32_t leaves_of_rank(const MatrixToLoad& matrix, const PackedFormat& format, const Ranks& ranks) {
-  const int32_t leaves = num_leaves(matrix.k, format);
-  const auto border = [&](int64_t rank) { return matrix.k / leaves * (leaves * rank / ranks.count); };
-  const IndexRange run{border(ranks.rank), border(int64_t{ranks.rank} + 1)};
-  return leaves % ranks.count == 0 && matrix.columns == run ? leaves / ranks.count : 1;
-}
-
 // Groups find their scales on the rank that has them.
 Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, const InputQuantization& inputs) {
   const auto cuts = [&](int64_t column) { return column != matrix.k && column % inputs.group != 0; };
@@ -139,7 +131,7 @@ Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
   ASSIGN_OR_RETURN(const std::vector<Run> runs, runs_of(weights, spec));
   if (runs.size() == 1) return load_one(weights, spec, packing, runs.front().inputs);
-  Linear whole(PackedMatrix(0, spec.in_features, {}, packing.pool), {}, {}, 1);
+  Linear whole(PackedMatrix(0, spec.in_features, {}, packing.pool), {}, {}, 1, {});
   for (const Run& run : runs) {
     ASSIGN_OR_RETURN(Linear part, load_one(weights, run.spec, packing, run.inputs));
     whole.parts_.push_back(std::move(part));
@@ -161,12 +153,20 @@ StatusOr<Linear> Linear::load_one(WeightMap& weights, const LinearSpec& spec, co
   for (const LinearSource& source : spec.sources) {
     if (inputs.rounds() && packing.report != nullptr) packing.report->back().inputs.emplace_back(source.weight, inputs);
   }
-  ASSIGN_OR_RETURN(std::vector<float> bias, read_biases(weights, spec));
-  // Sums of all ranks have it once.
-  if (spec.split == Split::kInputs && ranks.rank != 0) bias.clear();
-  const int32_t leaves = spec.split == Split::kInputs ? leaves_of_rank(matrix, packed.format(), ranks) : 1;
+  ASSIGN_OR_RETURN(const std::vector<float> bias, read_biases(weights, spec));
+  const bool divides_inputs = spec.split == Split::kInputs;
+  // Unequal parts are no runs of leaves.
+  const bool has_leaves = divides_inputs && packed.k() * ranks.count == matrix.k;
+  const int32_t leaves = has_leaves ? transept::num_leaves(matrix.k, packed.format()) : 1;
   DeviceMemory& memory = weights.memory();
-  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory), inputs, leaves);
+  return Linear(std::move(packed).placed(memory), DeviceFloats(rows_of(bias, matrix.rows), memory), inputs, leaves,
+                divides_inputs ? ranks : Ranks{});
+}
+
+Status Linear::check_division(const WeightMap& weights, const std::string& name) const {
+  std::string why;
+  if (divides(part_, num_leaves_, "leaves", &why)) return ok_status();
+  return unimplemented(weights.source(), ": ", name, ": ", why);
 }
 
 int64_t Linear::out_features() const {
@@ -195,12 +195,30 @@ void Linear::forward(Context& context, const GemmInput& x, const Epilogue& epilo
     column = end;
   }
   if (!parts_.empty()) return;
+  DCHECK(x.leaves == 1 && x.ranks == nullptr);
+  if (part_.count > 1 && context.ranks != nullptr) return forward_over_ranks(context, x.x, epilogue, y);
   Epilogue whole = epilogue;
-  whole.bias = bias_.data();
-  DCHECK(x.leaves == 1);
-  if (!inputs_.rounds()) return gemm(context, {x.x, x.statistics, leaves_}, packed_, whole, y);
+  whole.bias = part_.rank == 0 ? bias_.data() : nullptr;
+  const int32_t leaves = leaves_of_part();
+  if (!inputs_.rounds()) return gemm(context, {x.x, x.statistics, leaves}, packed_, whole, y);
   const Arena::Scope scope(context.arena);
-  gemm(context, {seen_inputs(context, x), x.statistics, leaves_}, packed_, whole, y);
+  gemm(context, {seen_inputs(context, x), x.statistics, leaves}, packed_, whole, y);
+}
+
+void Linear::forward_over_ranks(Context& context, const TensorView& x, const Epilogue& epilogue,
+                                const TensorView& y) const {
+  DCHECK(context.ranks->rank() == part_.rank && context.ranks->size() == part_.count && divides_alike());
+  const int64_t step = rows_at_once(*context.ranks, packed_.n());
+  for (int64_t begin = 0; begin < x.dim(0); begin += step) {
+    const int64_t end = std::min(begin + step, x.dim(0));
+    const Arena::Scope scope(context.arena);
+    const TensorView some = x.rows(begin, end);
+    const bool finds_scales = inputs_.rounds() && !inputs_.is_static() && inputs_.group == 0;
+    const RowStatistics* found = finds_scales ? whole_statistics(context, some, leaves_of_part()).data() : nullptr;
+    Epilogue own{.bias = bias_.data(), .activation = epilogue.activation, .residual = {}};
+    if (epilogue.residual.raw != nullptr) own.residual = epilogue.residual.rows(begin, end);
+    gemm_over_ranks(context, seen_inputs(context, {some, found}), packed_, leaves_of_part(), own, y.rows(begin, end));
+  }
 }
 
 void Linear::forward_by_columns(Context& context, const TensorView& x, const TensorView& y,

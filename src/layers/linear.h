@@ -52,13 +52,15 @@ class Linear final {
  public:
   // Packs this rank's part straight from the mapped files, on the options' threads; or takes the matrix of a packed
   // folder (load_matrix). kOutputs: of each block of each source the rank's share, with its bias. kInputs: the rank's
-  // share of the inputs; the first rank has the bias. Errors: a missing or misshapen tensor, by name; those of
-  // load_matrix.
+  // share of the inputs. Errors: a missing or misshapen tensor, by name; those of load_matrix.
   static StatusOr<Linear> load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing);
 
-  // x: [m, in_features], y: [m, out_features] float32; see gemm (ops/gemm.h), also for numerics. A part of the inputs
-  // (kInputs) takes the statistics of the whole rows beside x. REQUIRES: `epilogue.bias` is null, as the layer has its
-  // own.
+  // x: [m, in_features], y: [m, out_features] float32; see gemm (ops/gemm.h), also for numerics. REQUIRES:
+  // `epilogue.bias` is null, as the layer has its own.
+  //
+  // Ranks that divide the inputs (kInputs) exchange their sums over context.ranks, and y is the whole product on each,
+  // to the bit (layers/rank_sums.h). REQUIRES: divides_alike(). Without ranks in the context y is this rank's sum
+  // alone, to which the first rank adds the bias; it takes the statistics of the whole rows beside x.
   void forward(Context& context, const GemmInput& x, const Epilogue& epilogue, const TensorView& y) const;
 
   // y = x w^T + bias in pieces of columns: the thread that computed a piece calls `then` with it. Shapes of y:
@@ -69,6 +71,11 @@ class Linear final {
   // What the product sees of x: x itself, or rounded in step memory.
   TensorView seen_inputs(Context& context, const GemmInput& x) const;
   bool rounds_inputs() const { return inputs_.rounds(); }
+  // Whether ranks that divide the inputs have whole runs of leaves (ops/gemm.h): else their sums would differ from one
+  // rank's.
+  bool divides_alike() const { return num_leaves_ % part_.count == 0; }
+  // Unimplemented if they have not, by the name of its matrix: with the numbers of ranks that have.
+  Status check_division(const WeightMap& weights, const std::string& name) const;
 
   // Replaces the bias: [out_features], or empty for none (an output layer's bias has its own name and shape). While
   // loading only.
@@ -81,16 +88,20 @@ class Linear final {
  private:
   friend class ChosenOutputs;  // copies outputs
 
-  Linear(PackedMatrix packed, DeviceFloats bias, const InputQuantization& inputs, int32_t leaves)
-      : packed_(std::move(packed)), bias_(std::move(bias)), inputs_(inputs), leaves_(leaves) {}
+  Linear(PackedMatrix packed, DeviceFloats bias, const InputQuantization& inputs, int32_t leaves, const Ranks& part)
+      : packed_(std::move(packed)), bias_(std::move(bias)), inputs_(inputs), num_leaves_(leaves), part_(part) {}
 
   static StatusOr<Linear> load_one(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing,
                                    const InputQuantization& inputs);
 
+  void forward_over_ranks(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
+  int32_t leaves_of_part() const { return divides_alike() ? num_leaves_ / part_.count : 1; }
+
   PackedMatrix packed_;
   DeviceFloats bias_;  // empty: none
   InputQuantization inputs_;
-  int32_t leaves_ = 1;         // of this rank's part
+  int32_t num_leaves_;         // of the whole
+  Ranks part_;                 // of the inputs
   std::vector<Linear> parts_;  // products side by side that round their inputs in different ways; else empty
 };
 

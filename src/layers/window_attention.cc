@@ -72,10 +72,11 @@ StatusOr<WindowAttention> WindowAttention::load(WeightMap& weights, const Option
   }
   const int64_t heads = options.attention.num_heads, places = (2 * options.side - 1) * (2 * options.side - 1);
   ASSIGN_OR_RETURN(const WeightView view, weights.get(options.bias_table, {places, heads}));
-  const std::vector<float> by_place = to_floats(view);
+  const std::vector<float> by_place = columns_of_rank(to_floats(view), heads, packing.ranks);
   std::vector<float> table(by_place.size());
-  for (int64_t i = 0; i < places * heads; ++i) {
-    table[static_cast<size_t>(i % heads * places + i / heads)] = by_place[static_cast<size_t>(i)];
+  const int64_t own_heads = std::ssize(table) / places;
+  for (int64_t i = 0; i < places * own_heads; ++i) {
+    table[static_cast<size_t>(i % own_heads * places + i / own_heads)] = by_place[static_cast<size_t>(i)];
   }
   return WindowAttention(std::move(attention), std::move(norm), std::move(table), options);
 }

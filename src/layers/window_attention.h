@@ -69,7 +69,7 @@ class WindowAttention final {
 
   SelfAttention attention_;
   Norm norm_;
-  std::vector<float> table_;  // [num_heads, (2 side - 1)^2], the host's; empty: no bias
+  std::vector<float> table_;  // [this rank's heads, (2 side - 1)^2], the host's; empty: no bias
   int64_t dim_, side_, shift_;
   SmallMaps small_maps_;
 };

@@ -84,7 +84,9 @@ class Loader final {
     ASSIGN_OR_RETURN(const WeightView table,
                      weights_.get("decoder.layer.0.self_attention.attention.relative_attention_bias.weight",
                                   {config_.buckets.num_buckets, config_.heads}));
-    parts.biases.push_back(t5_bias(config_.buckets, to_floats(table), config_.heads, weights_.memory()));
+    const std::vector<float> own = columns_of_rank(to_floats(table), config_.heads, packing_.ranks);
+    const int64_t own_heads = std::ssize(own) / config_.buckets.num_buckets;
+    parts.biases.push_back(t5_bias(config_.buckets, own, own_heads, weights_.memory()));
     ASSIGN_OR_RETURN(parts.final_norm, norm("decoder.final_layer_norm"));
     return TransformerStack::make(std::move(parts), attention_);
   }

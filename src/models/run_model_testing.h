@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/checked_math.h"
+#include "base/communicator.h"
 #include "core/decoder_layout.h"
 #include "core/picture_convs.h"
 #include "models/model.h"
@@ -161,10 +162,18 @@ class PackedRequests final {
   const std::vector<int32_t>& encoder_loc() const { return encoder_loc_; }
   const std::vector<int32_t>& decoder_loc() const { return decoder_loc_; }
 
+  void set_kv_dtype(DType kv_dtype) {
+    kv_dtype_ = kv_dtype;
+    for (std::vector<AttentionMetadata>* list : {&attention_, &cross_writes_}) {
+      for (AttentionMetadata& metadata : *list) metadata.kv_dtype = kv_dtype;
+    }
+  }
+
   EncodeBatch encode_batch() const {
     EncodeBatch batch{encoder_ids_, features_, encoder_positions_, {}};
     batch.attention = {num_seqs(), max_encoder_len_, max_encoder_len_, encoder_loc_, {}, encoder_lens_};
     batch.attention.kv_start_loc = encoder_loc_;
+    if (kv_dtype_ == DType::kInt8) batch.attention.kv_dtype = kv_dtype_;
     return batch;
   }
 
@@ -299,20 +308,22 @@ class PackedRequests final {
   std::vector<int64_t> self_slots_, cross_slots_;
   std::vector<SpecLists> lists_;  // of each spec, as the two below
   std::vector<AttentionMetadata> attention_, cross_writes_;
+  DType kv_dtype_ = DType::kFloat32;
   int32_t self_stride_ = 0, cross_stride_ = 0, max_encoder_len_ = 0, max_decoder_len_ = 0, num_blocks_ = 0;
 };
 
 // The KV blocks of every layer of every spec, zeros at first. Owns the memory that its views are of.
 class TestKv final {
  public:
-  TestKv(const std::vector<KvSpec>& specs, const AttentionBackend& attention, int32_t num_blocks) {
+  TestKv(const std::vector<KvSpec>& specs, const AttentionBackend& attention, int32_t num_blocks,
+         DType kv_dtype = DType::kFloat32) {
     for (const KvSpec& spec : specs) {
       const size_t bytes = spec.kind == KvKind::kEncoderRows
                                ? PackedRequests::kBlockSize * static_cast<size_t>(spec.head_dim) * sizeof(float)
-                               : attention.block_bytes(spec, PackedRequests::kBlockSize, DType::kFloat32);
+                               : attention.block_bytes(spec, PackedRequests::kBlockSize, kv_dtype);
       std::vector<TensorView>& views = layers_.emplace_back();
       for (int32_t i = 0; i < spec.num_layers(); ++i) {
-        pools_.emplace_back(bytes * static_cast<size_t>(num_blocks) / sizeof(float));
+        pools_.emplace_back((bytes * static_cast<size_t>(num_blocks) + sizeof(float) - 1) / sizeof(float));
         views.emplace_back(pools_.back().data(), DType::kUInt8,
                            std::initializer_list<int64_t>{num_blocks, static_cast<int64_t>(bytes)});
       }
@@ -334,6 +345,11 @@ class RunModel final {
       : attention_(attention), isa_(isa), threads_(num_threads) {}
 
   ThreadPool& threads() { return threads_; }
+
+  // What the next runs have: the type of KV, which int8 makes that of encoder attention's keys, too; the ranks that
+  // hold the model together, each with a RunModel of its own (null: one has it alone).
+  void set_kv_dtype(DType kv_dtype) { kv_dtype_ = kv_dtype; }
+  void set_ranks(Communicator* ranks) { ranks_ = ranks; }
 
   using Request = ModelRequest;
   struct Output {
@@ -359,10 +375,11 @@ class RunModel final {
                                 OpCounters* counters = nullptr, const Cuts& cuts = {}) {
     Arena::Scope scope(arena_);
     CpuDevice device{threads_, isa_};
-    Context context{device, arena_, false, counters};
+    Context context{device, arena_, false, counters, ranks_};
     const ModelSpec& spec = model.spec();
     PackedRequests packed(requests, spec.kv, spec.position_axes);
-    const TestKv kv(spec.kv, attention_, packed.num_blocks());
+    packed.set_kv_dtype(kv_dtype_);
+    const TestKv kv(spec.kv, attention_, packed.num_blocks(), kv_dtype_);
 
     const EncodeBatch encode = packed.encode_batch();
     Activations encoded{arena_.tensor(DType::kFloat32, {encode.num_tokens(), spec.width_of(Consumers::kCross)})};
@@ -435,6 +452,8 @@ class RunModel final {
   AttentionBackend& attention_;
   Isa isa_;
   ThreadPool threads_;
+  DType kv_dtype_ = DType::kFloat32;
+  Communicator* ranks_ = nullptr;
   Arena arena_{1 << 22};
 };
 

@@ -203,7 +203,8 @@ class T5Loader final {
           const WeightView table,
           weights_.get(str_cat(side, ".block.", i, ".layer.0.SelfAttention.relative_attention_bias.weight"),
                        {buckets.num_buckets, config_.num_heads}));
-      biases.push_back(t5_bias(buckets, to_floats(table), config_.num_heads, weights_.memory()));
+      const std::vector<float> own = columns_of_rank(to_floats(table), config_.num_heads, packing_.ranks);
+      biases.push_back(t5_bias(buckets, own, std::ssize(own) / buckets.num_buckets, weights_.memory()));
     }
     return biases;
   }

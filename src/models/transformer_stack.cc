@@ -133,6 +133,7 @@ void TransformerStack::run_cross(Context& context, const Step& step, int32_t ind
   const KvPlace& place = cross_place(index);
   AttentionInputs inputs{*attention_, AttentionType::kEncoderDecoder, step.attention[place.spec]};
   inputs.kv_cache = place.cache(step.kv);
+  CHECK(step.capture == nullptr || context.ranks == nullptr, "heads of other ranks cannot be captured");
   LayerCapture capture(step.capture, index);
   inputs.capture = capture.get();
   const Sublayer<CrossAttention>& sublayer = *layer(index).cross;

@@ -10,6 +10,7 @@ struct Dot {
   static constexpr int kVecBytes = 32;  // 8 columns
   static constexpr int kTileRows = 4;
   static constexpr bool kStoresFours = false;
+  static constexpr bool kRaisesInputs = false;
   static constexpr int kSums = 4;
 
   typedef int16_t Input;

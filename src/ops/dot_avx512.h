@@ -10,6 +10,7 @@ struct Dot {
   static constexpr int kVecBytes = 64;  // 16 columns
   static constexpr int kTileRows = 6;
   static constexpr bool kStoresFours = false;
+  static constexpr bool kRaisesInputs = false;
   static constexpr int kSums = 12;
 
   typedef int16_t Input;

@@ -14,9 +14,10 @@ namespace transept::generic {
 
 struct Dot {
   static constexpr int kVecBytes = 32;
-  static constexpr int kTileRows = 4;          // most rows of a tile; even
-  static constexpr bool kStoresFours = false;  // has store_four (dot_vnni.h)
-  static constexpr int kSums = 4;              // vectors of sums that fit registers
+  static constexpr int kTileRows = 4;           // most rows of a tile; even
+  static constexpr bool kStoresFours = false;   // has store_four (dot_vnni.h)
+  static constexpr bool kRaisesInputs = false;  // sums count inputs with their row's zero added
+  static constexpr int kSums = 4;               // vectors of sums that fit registers
 
   typedef int16_t Input;
   typedef int32_t Int __attribute__((vector_size(16)));

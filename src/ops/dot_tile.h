@@ -8,6 +8,7 @@ namespace transept::TRANSEPT_AVX512_LEVEL {
 
 struct TileDot {
   typedef uint8_t Input;
+  static constexpr bool kRaisesInputs = true;
 
   // Stores Vec::kLanes inputs of one row. REQUIRES: step is 4.
   static void store_inputs(Input* to, int64_t /*step*/, Vec::Reg rounded, int32_t zero) {

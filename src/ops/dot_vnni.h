@@ -11,6 +11,7 @@ struct Dot {
   static constexpr int kVecBytes = 64;  // 16 columns
   static constexpr int kTileRows = 12;
   static constexpr bool kStoresFours = true;
+  static constexpr bool kRaisesInputs = true;
   static constexpr int kSums = 24;
 
   typedef uint8_t Input;

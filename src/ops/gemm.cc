@@ -31,6 +31,7 @@ bool has_leaves(int64_t k, const PackedFormat& format, int32_t leaves) {
 void check_shapes(const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
   const TensorView& x = input.x;
   CHECK(has_leaves(w.k(), w.format(), input.leaves), input.leaves, " leaves of ", w.k(), " inputs");
+  CHECK(input.ranks == nullptr || (w.format().weights == kInt8Format && input.statistics != nullptr));
   CHECK(x.rank == 2 && y.rank == 2 && x.dtype == DType::kFloat32 && y.dtype == DType::kFloat32);
   CHECK(x.dim(1) == w.k() && y.dim(1) == w.n() && y.dim(0) == x.dim(0), "x [", x.dim(0), ", ", x.dim(1), "], w [",
         w.n(), ", ", w.k(), "], y [", y.dim(0), ", ", y.dim(1), "]");
@@ -130,11 +131,13 @@ void divide_into_tiles(const RoundedGemmKernels& kernels, RoundedJob& job) {
   job.tile_step = job.is_wide ? 1 : kernels.tile_step;
 }
 
-// Which rows of x a product takes (RoundedJob::rows), whether each is rounded twice, and what is known of all of them.
+// Which rows of x a product takes (RoundedJob::rows), whether each is rounded twice, what is known of all of them, and
+// who has the other inputs.
 struct ChosenRows {
   const int32_t* rows = nullptr;
   bool is_wide = false;
   const RowStatistics* given = nullptr;
+  IntegerSums* ranks = nullptr;
 };
 
 // The rows of x as int8 or bfloat16, in the step's memory.
@@ -183,31 +186,20 @@ class RoundedRows final {
   RoundedJob job_;
 };
 
-void run_rounded(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
-                 const ChosenRows& chosen, bool serial) {
-  const RoundedRows x(context, kernels, gemm, w, chosen);
-  if (context.dry_run) return;
-  const int64_t tiles = x.job().num_tiles;
+// All rows and panels.
+void run_panels(Context& context, const RoundedGemmKernels& kernels, const RoundedJob& job, const PackedMatrix& w,
+                bool serial) {
+  const int64_t tiles = job.num_tiles;
   if (tiles == 1) {
     return for_runs_of_panels(context, w.num_panels(), serial,
-                              [&](int64_t begin, int64_t end) { kernels.panels(x.job(), 0, 1, begin, end); });
+                              [&](int64_t begin, int64_t end) { kernels.panels(job, 0, 1, begin, end); });
   }
   const Division d = divide(tiles, kernels.tile_rows * w.depth() * kernels.q_bytes, kernels.block_bytes, w.num_panels(),
                             serial ? 1 : cpu_of(context).threads().num_threads());
   for_blocks_and_runs(context, d, serial, [&](int64_t block, int64_t run, int) {
-    kernels.panels(x.job(), even_split(tiles, d.num_blocks, block), even_split(tiles, d.num_blocks, block + 1),
+    kernels.panels(job, even_split(tiles, d.num_blocks, block), even_split(tiles, d.num_blocks, block + 1),
                    even_split(w.num_panels(), d.num_runs, run), even_split(w.num_panels(), d.num_runs, run + 1));
   });
-}
-
-// Of so many rounded rows. Null: x is multiplied as it is.
-const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t num_rounded) {
-  const TileGemmKernels* tiles = kernels.tiles;
-  if (w.format().weights == kInt8Format) {
-    const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
-    return few ? &kernels.gemm_int8 : &tiles->int8;
-  }
-  return w.format().inputs == InputRounding::kBFloat16 && tiles != nullptr ? &tiles->bfloat16 : nullptr;
 }
 
 // Calls work(row_begin, row_end) for all rows, on the threads if there is enough to do.
@@ -220,10 +212,44 @@ void for_parts_of_rows(Context& context, const GemmJob& gemm, Work&& work) {
       parts, [&](int64_t i, int) { work(even_split(m, parts, i), even_split(m, parts, i + 1)); });
 }
 
+void run_rounded(Context& context, const RoundedGemmKernels& kernels, const GemmJob& gemm, const PackedMatrix& w,
+                 const ChosenRows& chosen, bool serial) {
+  const RoundedRows x(context, kernels, gemm, w, chosen);
+  if (chosen.ranks == nullptr) {
+    if (!context.dry_run) run_panels(context, kernels, x.job(), w, serial);
+    return;
+  }
+  RoundedJob job = x.job();
+  job.integer_stride = w.num_panels() * kPanelColumns;
+  const int64_t count = gemm.m * rounded_share(chosen.is_wide) * job.integer_stride;
+  const std::span<int32_t> whole = context.arena.allocate_span<int32_t>(count);
+  const std::span<int32_t> zeros = context.arena.allocate_span<int32_t>(gemm.m);
+  if (context.dry_run) return;
+  job.integers = chosen.ranks->part(count).data();
+  run_panels(context, kernels, job, w, serial);
+  chosen.ranks->add_parts(whole);
+  // The sums are those of the inputs as they are: every rank has taken its part of the zeros' share away.
+  std::fill(zeros.begin(), zeros.end(), 0);
+  job.row_zeros = zeros.data();
+  job.integers = whole.data();
+  for_parts_of_rows(context, gemm, [&](int64_t begin, int64_t end) { kernels.finish(job, begin, end); });
+}
+
+// Of so many rounded rows. Null: x is multiplied as it is.
+const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t num_rounded) {
+  const TileGemmKernels* tiles = kernels.tiles;
+  if (w.format().weights == kInt8Format) {
+    const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
+    return few ? &kernels.gemm_int8 : &tiles->int8;
+  }
+  return w.format().inputs == InputRounding::kBFloat16 && tiles != nullptr ? &tiles->bfloat16 : nullptr;
+}
+
 // Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
 // show; each kind is a product of its own, so the weights are read twice where both are there.
 void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, const PackedMatrix& w,
-                     const RowStatistics* given, bool serial) {
+                     const GemmInput& input, bool serial) {
+  const RowStatistics* given = input.statistics;
   const Arena::Scope scope(context.arena);
   const int64_t m = gemm.m;
   const std::span<bool> is_rough = context.arena.allocate_span<bool>(m);
@@ -232,7 +258,8 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
     gemm.m = std::ssize(chosen);
     if (gemm.m == 0) return;
     const RoundedGemmKernels& rounded = *rounded_kernels(kernels, w, gemm.m * rounded_share(is_wide));
-    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide, given}, serial);
+    run_rounded(context, rounded, gemm, w, {gemm.m == m ? nullptr : chosen.data(), is_wide, given, input.ranks},
+                serial);
   };
   if (context.dry_run) return run(rows, true);  // what takes the most memory
   const auto find = [&](int64_t begin, int64_t end) { kernels.find_rough(gemm, given, begin, end, is_rough.data()); };
@@ -422,10 +449,12 @@ void cpu_ops::gemm(Context& context, const GemmInput& input, const PackedMatrix&
   gemm_with(op_kernels(cpu_of(context).isa()), context, input, w, epilogue, y);
 }
 
-void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics) {
+void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics, int32_t leaves) {
   CHECK(x.rank == 2 && x.dim(0) == std::ssize(statistics) && (x.stride[1] == 1 || x.dim(1) <= 1));
+  CHECK(has_leaves(x.dim(1), {}, leaves), leaves, " leaves of ", x.dim(1), " inputs");
   if (context.dry_run) return;
-  const GemmJob job = {.x = x.f32(), .x_stride = x.stride[0], .m = x.dim(0), .k = x.dim(1)};
+  const GemmJob job = {
+      .x = x.f32(), .x_stride = x.stride[0], .m = x.dim(0), .k = x.dim(1), .leaf_k = x.dim(1) / leaves};
   for_parts_of_rows(context, job, [&](int64_t begin, int64_t end) {
     op_kernels(cpu_of(context).isa()).find_statistics(job, begin, end, statistics.data());
   });
@@ -442,9 +471,10 @@ void gemm_with(const OpKernels& kernels, Context& context, const GemmInput& inpu
       2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k) < kSerialFlop;
   const bool is_wide = w.format().inputs == InputRounding::kWide;
   if (w.format().inputs == InputRounding::kOutliers) {
-    run_by_outliers(context, kernels, job, w, input.statistics, serial);
+    run_by_outliers(context, kernels, job, w, input, serial);
   } else if (const RoundedGemmKernels* rounded = rounded_kernels(kernels, w, job.m * rounded_share(is_wide))) {
-    run_rounded(context, *rounded, job, w, {.is_wide = is_wide, .given = input.statistics}, serial);
+    run_rounded(context, *rounded, job, w, {.is_wide = is_wide, .given = input.statistics, .ranks = input.ranks},
+                serial);
   } else {
     run_float(context, kernels, float_kernels(kernels, w), job, w.num_panels(), serial);
   }

@@ -36,17 +36,31 @@ namespace transept {
 
 struct OpKernels;
 
+// What adds up the integer sums of ranks that have a part of the inputs each (int8 weights). Used by one thread.
+class IntegerSums {
+ public:
+  virtual ~IntegerSums() = default;
+
+  // Returns where this rank's sums go, `count` of them.
+  virtual std::span<int32_t> part(int64_t count) = 0;
+  // Sets `whole` to the sums of what each rank has put into its part.
+  virtual void add_parts(std::span<int32_t> whole) = 0;
+};
+
 // The rows that a product reads.
 struct GemmInput {
   TensorView x;  // [m, k] float32, rows may be strided, columns dense
   // [m]: of the whole rows, where x is a part of their inputs. int8 weights round x by them. Null: found from x.
   const RowStatistics* statistics = nullptr;
-  // How many leaves x w^T is summed in. int8 weights: counts for nothing.
+  // How many leaves x w^T is summed in. int8 weights: how many squares of x are summed in (kOutliers).
   int32_t leaves = 1;
+  // int8 weights, beside statistics: y is made of all ranks' sums, once for each of the two kinds of rows of kOutliers
+  // that are there. Null: of x alone.
+  IntegerSums* ranks = nullptr;
 
   GemmInput(const TensorView& rows, const RowStatistics* of_rows = nullptr,  // NOLINT(google-explicit-constructor)
-            int32_t num_leaves = 1)
-      : x(rows), statistics(of_rows), leaves(num_leaves) {}
+            int32_t num_leaves = 1, IntegerSums* of_ranks = nullptr)
+      : x(rows), statistics(of_rows), leaves(num_leaves), ranks(of_ranks) {}
 };
 
 // The leaves of a whole product of k inputs: a power of two, at most kMostLeaves, which divides k (for panels of two
@@ -69,8 +83,8 @@ void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const
           const TensorView& y);
 
 // Finds the statistics [m] of the rows of x [m, k]: low, high and strange, and for InputRounding::kOutliers squares and
-// count, as products at this level find them. A dry run does nothing.
-void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics);
+// count, as products at this level find them. Squares are summed in leaves, as products are. A dry run does nothing.
+void row_statistics(Context& context, const TensorView& x, std::span<RowStatistics> statistics, int32_t leaves = 1);
 
 // Columns [begin, end) of every row of a product. y: [m, end - begin].
 struct ColumnPiece {

@@ -464,7 +464,7 @@ TEST_P(GemmTest, RoughRowsAreThoseThatLoseMoreThanAHundredth) {
     std::fill_n(x.begin(), count, others);
     x[static_cast<size_t>(k - 1)] = 1;
     bool rough = false;
-    kernels.find_rough({.x = x.data(), .x_stride = k, .m = 1, .k = k}, nullptr, 0, 1, &rough);
+    kernels.find_rough({.x = x.data(), .x_stride = k, .m = 1, .k = k, .leaf_k = k}, nullptr, 0, 1, &rough);
     // A step is 1 / 255 and moves an entry by 1 / 883.
     const double lost =
         std::sqrt((static_cast<double>(count) + 1) / (static_cast<double>(count) * others * others + 1)) / 883;
@@ -478,8 +478,8 @@ TEST_P(GemmTest, RoughRowsAreThoseThatLoseMoreThanAHundredth) {
   EXPECT_TRUE(is_rough(299, 0.05f));
   const std::vector<float> zeros(static_cast<size_t>(k), 0.0f), huge(static_cast<size_t>(k), 1e30f);
   bool rough[] = {true, false};
-  kernels.find_rough({.x = zeros.data(), .x_stride = k, .m = 1, .k = k}, nullptr, 0, 1, &rough[0]);
-  kernels.find_rough({.x = huge.data(), .x_stride = k, .m = 1, .k = k}, nullptr, 0, 1, &rough[1]);
+  kernels.find_rough({.x = zeros.data(), .x_stride = k, .m = 1, .k = k, .leaf_k = k}, nullptr, 0, 1, &rough[0]);
+  kernels.find_rough({.x = huge.data(), .x_stride = k, .m = 1, .k = k, .leaf_k = k}, nullptr, 0, 1, &rough[1]);
   EXPECT_FALSE(rough[0]);
   EXPECT_TRUE(rough[1]);  // squares that are not finite tell nothing
 }

@@ -85,7 +85,7 @@ inline typename V::Reg to_steps(const RowSteps& row, typename V::Reg scaled) {
 }
 
 template <class V>
-inline RowStatistics statistics_of_row(const float* x, int64_t k) {
+inline RowStatistics statistics_of_leaf(const float* x, int64_t k) {
   using Reg = typename V::Reg;
   Reg high = V::zero(), low = V::zero(), not_finite = V::zero(), squares = V::zero(), count = V::zero();
   const Reg one = V::set1(1);
@@ -102,6 +102,20 @@ inline RowStatistics statistics_of_row(const float* x, int64_t k) {
           V::reduce_add(count)};
 }
 
+// Of a row of leaves, whose squares are added as products add leaves: ranks that have some of them find the same bits.
+template <class V>
+inline RowStatistics statistics_of_row(const float* x, int64_t k, int64_t leaf_k) {
+  RowStatistics tree[kTreeLevels];
+  for (int64_t leaf = 0, begin = 0;; ++leaf) {
+    RowStatistics sum = statistics_of_leaf<V>(x + begin, leaf_k);
+    int level = 0;
+    for (int64_t i = leaf; i % 2 != 0; i /= 2, ++level) sum = merged(tree[level], sum);
+    begin += leaf_k;
+    if (begin >= k) return sum;
+    tree[level] = sum;
+  }
+}
+
 // Returns whether one rounding loses more than kMostLost: the mean squared error of an entry other than 0 is a twelfth
 // of a step's square. True for rows whose squares are not finite.
 static inline bool is_rough_row(const RowStatistics& row) {
@@ -114,14 +128,15 @@ template <class V>
 void find_rough_rows(const GemmJob& job, const RowStatistics* given, int64_t row_begin, int64_t row_end,
                      bool* is_rough) {
   for (int64_t r = row_begin; r < row_end; ++r) {
-    is_rough[r] = is_rough_row(given != nullptr ? given[r] : statistics_of_row<V>(job.x + r * job.x_stride, job.k));
+    const float* x = job.x + r * job.x_stride;
+    is_rough[r] = is_rough_row(given != nullptr ? given[r] : statistics_of_row<V>(x, job.k, job.leaf_k));
   }
 }
 
 template <class V>
 void find_row_statistics(const GemmJob& job, int64_t row_begin, int64_t row_end, RowStatistics* statistics) {
   for (int64_t r = row_begin; r < row_end; ++r) {
-    statistics[r] = statistics_of_row<V>(job.x + r * job.x_stride, job.k);
+    statistics[r] = statistics_of_row<V>(job.x + r * job.x_stride, job.k, job.leaf_k);
   }
 }
 
@@ -326,9 +341,38 @@ inline void int8_finish(const RoundedJob& job, int64_t row, int rows, int64_t co
   }
 }
 
+// Keeps the sums of `rows` rows (wide: two each) as integers, which those of other parts of the inputs are added to.
+template <class D, bool kWide>
+inline void int8_keep(const RoundedJob& job, int64_t row, int rows, int64_t column, int num_columns,
+                      const int32_t* sums) {
+  constexpr int kShare = kWide ? 2 : 1;
+  const int32_t* weight_sums = job.weight_sums + column;
+  for (int r = 0; r < rows * kShare; ++r) {
+    const int32_t zero = D::kRaisesInputs ? job.row_zeros[row + r / kShare] : 0;
+    int32_t* to = job.integers + (row * kShare + r) * job.integer_stride + column;
+    for (int c = 0; c < num_columns; ++c) to[c] = sums[r * num_columns + c] - weight_sums[c] * zero;
+  }
+}
+
+template <class V, class D>
+void int8_finish_rows(const RoundedJob& job, int64_t row_begin, int64_t row_end) {
+  with_activation<V>(job.gemm.activation, [&](auto&& activate) {
+    for (int64_t row = row_begin; row < row_end; ++row) {
+      const int32_t* sums = job.integers + row * rounded_share(job.is_wide) * job.integer_stride;
+      const auto columns = static_cast<int>(job.gemm.n), stride = static_cast<int>(job.integer_stride);
+      if (job.is_wide) {
+        int8_finish<V, D, true>(job, row, 1, 0, columns, sums, stride, activate);
+      } else {
+        int8_finish<V, D, false>(job, row, 1, 0, columns, sums, stride, activate);
+      }
+    }
+  });
+}
+
 template <class V, class D, bool kWide>
 inline void int8_epilogue(const RoundedJob& job, int64_t row, int rows, int64_t column, int num_columns,
                           const int32_t* sums) {
+  if (job.integers != nullptr) return int8_keep<D, kWide>(job, row, rows, column, num_columns, sums);
   const int64_t left = job.gemm.n - column;
   const int columns = left < num_columns ? static_cast<int>(left) : num_columns;
   with_activation<V>(job.gemm.activation, [&](auto&& activate) {

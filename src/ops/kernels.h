@@ -45,6 +45,10 @@ struct RoundedJob {
   // The job's row i is row rows[i] of x, residual and y. [m]; null: row i.
   const int32_t* rows;
   const RowStatistics* given;  // of each row of x; null: found from x
+  // int8: panels() stores the integer sums of rounded rows here and no y, and finish() makes y of them. Rows are
+  // integer_stride apart, which is whole panels. Null: panels() stores y.
+  int32_t* integers;
+  int64_t integer_stride;
 };
 
 // Products with weights of one floating-point storage.
@@ -68,6 +72,8 @@ struct RoundedGemmKernels {
                    int32_t* row_zeros);
   // Computes tiles [begin, end) of y, in panels [begin, end).
   void (*panels)(const RoundedJob& job, int64_t tile_begin, int64_t tile_end, int64_t panel_begin, int64_t panel_end);
+  // Computes rows [begin, end) of y from job.integers. int8 alone. REQUIRES: job.row_zeros are 0.
+  void (*finish)(const RoundedJob& job, int64_t row_begin, int64_t row_end);
 };
 
 // Products of levels that have tiles (AMX).
@@ -92,7 +98,7 @@ struct OpKernels {
   FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16;
   RoundedGemmKernels gemm_int8;
   // Sets is_rough [m] of rows [begin, end) of x: one rounding to int8 loses more than wide inputs may (ops/gemm.h).
-  // given: as RoundedJob::given.
+  // given: as RoundedJob::given. Squares are summed in the job's leaves, here and in the next.
   void (*find_rough)(const GemmJob& job, const RowStatistics* given, int64_t row_begin, int64_t row_end,
                      bool* is_rough);
   // Sets the statistics [m] of rows [begin, end) of x.

@@ -301,13 +301,15 @@ constexpr TileGemmKernels make_tile_gemm_kernels() {
                .q_bytes = 1,
                .block_bytes = kTileBlockBytes,
                .quantize = &quantize_dense_rows<V, D>,
-               .panels = &tile_panels<V, Int8Tiles<V, D>, T>},
+               .panels = &tile_panels<V, Int8Tiles<V, D>, T>,
+               .finish = &int8_finish_rows<V, D>},
       .bfloat16 = {.tile_step = 1,
                    .tile_rows = kTileStripe,
                    .q_bytes = 2,
                    .block_bytes = kTileBlockBytes,
                    .quantize = &round_rows_to_bfloat16<V>,
-                   .panels = &tile_panels<V, BFloat16Tiles<V>, T>},
+                   .panels = &tile_panels<V, BFloat16Tiles<V>, T>,
+                   .finish = nullptr},
   };
 }
 

@@ -34,6 +34,7 @@ using test_util::rows_with_outliers;
 
 struct PlainTileDot {
   typedef uint8_t Input;
+  static constexpr bool kRaisesInputs = true;
   static void store_inputs(Input* to, int64_t /*step*/, generic::Vec::Reg rounded, int32_t zero) {
     for (int i = 0; i < generic::Vec::kLanes; ++i) to[i] = static_cast<Input>(static_cast<int32_t>(rounded[i]) + zero);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/communicator.h"
 #include "tensor/arena.h"
 #include "tensor/device.h"
 
@@ -23,6 +24,8 @@ struct Context {
   // much memory the largest step needs.
   bool dry_run = false;
   OpCounters* counters = nullptr;  // null: not counted
+  // The ranks that hold the model together, this one among them; null: it has all of it. A dry run asks none.
+  Communicator* ranks = nullptr;
 };
 
 }  // namespace transept
