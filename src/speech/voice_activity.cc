@@ -19,6 +19,9 @@ constexpr int64_t kRingFrames = 512;     // > 2 x (kNoiseReach + kNoiseSmoothing
 
 // Smoothed frames that a causal decision waits for, itself included.
 constexpr int64_t kCausalReach = 4;
+// Sound whose level stays within this ratio for so long is noise, however new: voices rise and fall.
+constexpr int64_t kSteadyFrames = 50;
+constexpr float kSteadyRatio = 1.5f;
 // Mean power of a frame of digital silence, and a little.
 constexpr float kDigitalSilence = 1.1e-10f;
 // What the noise of a quiet room has at most in a bin: -57 dB of full scale.
@@ -126,11 +129,27 @@ class VoiceActivityDetector::State final {
     } else {
       noise_ = prior_;
     }
+    const int64_t steady = end - kSteadyFrames;
+    const bool is_steady = steady >= first && is_level_steady(steady, end);
+    if (is_steady) minimum(steady, end, minima_);
     for (int64_t k = 0; k < num_bins_; ++k) {
       if (is_new) noise_[k] = std::min(noise_[k], prior_[k]);
+      if (is_steady) noise_[k] = std::max(noise_[k], minima_[k]);
       if (!is_new) settled_[k] = noise_[k];
       noise_[k] = std::max(noise_[k] * kMinimumBias, kLeastNoise);
     }
+  }
+
+  bool is_level_steady(int64_t begin, int64_t end) {
+    float least = INFINITY, most = 0;
+    for (int64_t frame = begin; frame < end; ++frame) {
+      const float* from = row(smoothed_, frame);
+      float sum = 0;
+      for (int64_t k = 0; k < num_bins_; ++k) sum += from[k];
+      least = std::min(least, sum);
+      most = std::max(most, sum);
+    }
+    return most <= least * kSteadyRatio;
   }
 
   // Sound begins behind a frame of digital silence; what its noise was is what is known of the next one's.

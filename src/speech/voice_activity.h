@@ -24,8 +24,8 @@ struct FrameVoice {
 enum class VoiceMode : uint8_t {
   kBothSides,  // 1.55 s of audio behind a frame: noise is estimated from both sides of it
   // 0.08 s: noise is estimated from the audio before. Digital silence tells nothing about it. In the first 0.75 s of
-  // sound, noise is what was heard before a gap, else at most what a quiet room has: a word right at the beginning is
-  // found, and a loud hum there is taken for speech so long. So is, for 1.5 s, noise that grows all at once.
+  // sound, noise is what was heard before a gap, else at most what a quiet room has: so a word right at the beginning
+  // is found. Loud noise that begins all at once is taken for speech until its level was steady for 0.5 s.
   kCausal,
 };
 
