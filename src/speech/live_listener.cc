@@ -9,8 +9,8 @@
 namespace transept {
 namespace {
 
-constexpr double kMostUnfinishedSeconds = 60;  // of audio whose finals are open
-constexpr double kKeptLanguageSeconds = 5;     // of an item that tells the language of the next ones
+constexpr double kMostUnbegunSeconds = 60;  // of audio whose finals wait for others
+constexpr double kKeptLanguageSeconds = 5;  // of an item that tells the language of the next ones
 constexpr int64_t kPieceMs = 100;
 
 }  // namespace
@@ -318,8 +318,8 @@ void LiveListener::drop_early() {
 
 bool LiveListener::is_full() const {
   double seconds = 0;
-  for (const Final& final : finals_) seconds += final.seconds;
-  return seconds > kMostUnfinishedSeconds;
+  for (size_t i = 1; i < finals_.size(); ++i) seconds += finals_[i].seconds;  // the first one runs
+  return seconds > kMostUnbegunSeconds;
 }
 
 void LiveListener::tell_end() {

@@ -278,6 +278,14 @@ TEST_P(LiveSessionTest, LanguagesAreChosenAmongThoseThatAreGiven) {
   EXPECT_EQ(completed[0].transcript.language, "de");
   EXPECT_TRUE(completed[0].transcript.languages.empty());  // there is one alone
   EXPECT_EQ(completed[2].transcript.languages.size(), 2u);
+  // What a long item is surely in, the next ones are.
+  ASSERT_TRUE(session->append_pcm16(chatter(6)).ok());
+  ASSERT_TRUE(session->commit().ok());
+  ASSERT_TRUE(log_->wait_for("completed", 4));
+  const LiveTranscript next = log_->of("completed")[3].transcript;
+  const LanguageGuess best = completed[2].transcript.languages.front();
+  EXPECT_EQ(next.languages.empty(), best.probability >= 0.9) << best.probability;
+  EXPECT_EQ(next.language, best.code);
 }
 
 TEST_P(LiveSessionTest, EventsComeInTheirOrder) {
