@@ -205,6 +205,13 @@ class WindowAttentionTest : public ::testing::TestWithParam<Variant> {
     }
   }
 
+  // With VNNI and AMX queries and probabilities are rounded to 8 bits, too, and values have a scale for 64 keys
+  // (attention/encoder_int8.h): errors are 1.3 to 2.2 times those of other levels in maps of several windows, and up to
+  // 6 times in one of few keys. Elsewhere only keys and values are rounded, token by token.
+  double int8_tolerance() const {
+    return GetParam().backend == "cpu" && GetParam().isa >= Isa::kAvx512Vnni ? 0.06 : 0.03;
+  }
+
   static constexpr MapSize kMaps[] = {{8, 8}, {5, 5}, {9, 6}, {6, 11}, {4, 9}, {9, 4},
                                       {4, 4}, {3, 7}, {7, 2}, {1, 5},  {1, 1}};
 
@@ -230,7 +237,7 @@ TEST_P(WindowAttentionTest, IsItsDefinition) {
 
 TEST_P(WindowAttentionTest, IsItsDefinitionOverRoundedKeys) {
   for (const MapSize& map : kMaps) {
-    expect_right(map, 2, DType::kInt8, 0.03);
+    expect_right(map, 2, DType::kInt8, int8_tolerance());
     if (HasFatalFailure()) return;
   }
 }
@@ -238,7 +245,7 @@ TEST_P(WindowAttentionTest, IsItsDefinitionOverRoundedKeys) {
 TEST_P(WindowAttentionTest, WithoutABiasSmallMapsAreFilledUp) {
   for (const MapSize& map : kMaps) {
     expect_right(map, 0, DType::kFloat32, 2e-6, true);
-    expect_right(map, 0, DType::kInt8, 0.03, true);
+    expect_right(map, 0, DType::kInt8, int8_tolerance(), true);
     if (HasFatalFailure()) return;
   }
 }
