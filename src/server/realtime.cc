@@ -135,6 +135,7 @@ StatusOr<WebSocketUpgrade> open_realtime(const ServerContext& context, const Htt
   ASSIGN_OR_RETURN(options.cache_salt, cache_salt_of(context, request, std::nullopt));
   options.json = {.max_bytes = kMaxRealtimeMessageBytes, .max_depth = context.options.json.max_depth};
   options.request_id = request.request_id;
+  options.long_workers = &context.long_workers;
   StatusOr<RealtimeHub::Place> place = context.realtime->take_place();
   if (!place.ok()) context.metrics.count_refused("live");
   RETURN_IF_ERROR(place.status());

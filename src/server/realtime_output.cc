@@ -67,7 +67,20 @@ void RealtimeOutput::pause() {
   const MutexLock lock(mutex_);
   if (paused_since_.has_value() || socket_ == nullptr) return;
   paused_since_ = clock_.now();
-  socket_->pause_reading();
+  set_reading();
+}
+
+void RealtimeOutput::set_busy(bool is_busy) {
+  const MutexLock lock(mutex_);
+  is_busy_ = is_busy;
+  set_reading();
+}
+
+void RealtimeOutput::set_reading() {
+  const bool reads = !is_busy_ && !paused_since_.has_value();
+  if (socket_ == nullptr || reads == is_reading_) return;
+  is_reading_ = reads;
+  reads ? socket_->resume_reading() : socket_->pause_reading();
 }
 
 void RealtimeOutput::on_audio_taken() {
@@ -75,7 +88,7 @@ void RealtimeOutput::on_audio_taken() {
   if (!paused_since_.has_value()) return;
   counts_.paused_us += microseconds(clock_.now() - *paused_since_);
   paused_since_.reset();
-  socket_->resume_reading();
+  set_reading();
 }
 
 void RealtimeOutput::flush() {

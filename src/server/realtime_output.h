@@ -43,6 +43,8 @@ class RealtimeOutput final : public LiveObserver {
 
   // Reads nothing further until on_audio_taken.
   void pause();
+  // Reads nothing further while messages are being taken elsewhere.
+  void set_busy(bool is_busy);
   // Sends deltas that wait, if the client has caught up.
   void flush();
   void close(uint16_t code, std::string_view why);
@@ -71,6 +73,7 @@ class RealtimeOutput final : public LiveObserver {
   };
 
   void add_owed(int count);
+  void set_reading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool is_slow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void send_waiting(int64_t item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_item(int64_t item, RealtimeCounts::End end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -90,6 +93,8 @@ class RealtimeOutput final : public LiveObserver {
   std::string last_committed_ ABSL_GUARDED_BY(mutex_);
   int num_owed_ ABSL_GUARDED_BY(mutex_) = 0;  // transcripts of the client's commits
   std::optional<TimePoint> paused_since_ ABSL_GUARDED_BY(mutex_);
+  bool is_busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_reading_ ABSL_GUARDED_BY(mutex_) = true;
   std::optional<Closing> closing_ ABSL_GUARDED_BY(mutex_);
   bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -154,4 +154,13 @@ inline std::string append_event(std::string_view bytes) {
   return str_cat(R"({"type": "input_audio_buffer.append", "audio": ")", encode_base64(bytes), "\"}");
 }
 
+inline std::string bytes_of_samples(const std::vector<int16_t>& samples) {
+  std::string bytes;
+  for (const int16_t sample : samples) {
+    bytes.push_back(static_cast<char>(sample & 0xFF));
+    bytes.push_back(static_cast<char>(sample >> 8 & 0xFF));
+  }
+  return bytes;
+}
+
 }  // namespace transept::testing

@@ -1,6 +1,7 @@
 #include "server/realtime_socket.h"
 
 #include <chrono>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ int64_t unix_seconds() {
 
 // All but the handler itself, which the connection owns: the hub looks after it, too. Thread-safe. No call of the
 // session's observer takes `mutex_`.
-class Conversation final : public RealtimeHub::Session {
+class Conversation final : public RealtimeHub::Session, public std::enable_shared_from_this<Conversation> {
  public:
   Conversation(RealtimeHub& hub, RealtimeSocketOptions options)
       : hub_(hub),
@@ -31,12 +32,21 @@ class Conversation final : public RealtimeHub::Session {
         config_(options_.config) {}
 
   void open(std::shared_ptr<WebSocket> socket);
-  void take(const std::string& message, bool is_text);
+  // In the order of the calls, here or on another thread.
+  void on_message(std::string message, bool is_text);
   void drain();
   void close();
   void look() override;
 
  private:
+  struct Message {
+    std::string bytes;
+    bool is_text = false;
+  };
+
+  void take(const Message& message);
+  void take_queued();
+  std::optional<Message> next_queued();
   void take_text(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RealtimeFailure choose(const RealtimeMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RealtimeFailure obey(const RealtimeMessage& message, ClientEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -53,6 +63,10 @@ class Conversation final : public RealtimeHub::Session {
   RealtimeHub& hub_;
   const RealtimeSocketOptions options_;
   const std::shared_ptr<RealtimeOutput> output_;
+
+  Mutex queue_mutex_;
+  std::deque<Message> queue_ ABSL_GUARDED_BY(queue_mutex_);  // two at most, as the socket is not read
+  bool is_taking_ ABSL_GUARDED_BY(queue_mutex_) = false;     // elsewhere
 
   Mutex mutex_;
   const RealtimeDialect* dialect_ ABSL_GUARDED_BY(mutex_);
@@ -94,12 +108,47 @@ void Conversation::open(std::shared_ptr<WebSocket> socket) {
   output_->close(WebSocketCode::kInternal, "there is no session");
 }
 
-void Conversation::take(const std::string& message, bool is_text) {
+void Conversation::on_message(std::string message, bool is_text) {
+  Message taken{.bytes = std::move(message), .is_text = is_text};
+  const bool is_long = options_.long_workers != nullptr && taken.bytes.size() > kLongMessageBytes;
+  bool begins = false;
+  {
+    const MutexLock lock(queue_mutex_);
+    begins = is_long && !is_taking_;
+    if (is_taking_ || is_long) {
+      is_taking_ = true;
+      queue_.push_back(std::move(taken));
+      if (!begins) return;
+    }
+  }
+  if (!begins) return take(taken);
+  output_->set_busy(true);
+  options_.long_workers->post([self = shared_from_this()] { self->take_queued(); });
+}
+
+void Conversation::take_queued() {
+  while (const std::optional<Message> message = next_queued()) take(*message);
+}
+
+// The last one lets the socket be read again, with the queue locked: what comes then finds nothing before it.
+std::optional<Conversation::Message> Conversation::next_queued() {
+  const MutexLock lock(queue_mutex_);
+  if (queue_.empty()) {
+    is_taking_ = false;
+    output_->set_busy(false);
+    return std::nullopt;
+  }
+  Message message = std::move(queue_.front());
+  queue_.pop_front();
+  return message;
+}
+
+void Conversation::take(const Message& message) {
   const MutexLock lock(mutex_);
   if (session_ == nullptr || is_ending_) return;
-  if (is_text) return take_text(message);
+  if (message.is_text) return take_text(message.bytes);
   ++hub_.counts().in[RealtimeCounts::kBinary];
-  answer(append(message), "");
+  answer(append(message.bytes), "");
 }
 
 void Conversation::take_text(const std::string& text) {
@@ -266,7 +315,9 @@ class Handler final : public WebSocketHandler {
     conversation_->open(std::move(socket));
     hub_.add(conversation_);
   }
-  void on_message(std::string message, bool is_text) override { conversation_->take(message, is_text); }
+  void on_message(std::string message, bool is_text) override {
+    conversation_->on_message(std::move(message), is_text);
+  }
   void on_drain() override { conversation_->drain(); }
   void on_closed(uint16_t) override {
     hub_.remove(conversation_.get());

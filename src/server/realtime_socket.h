@@ -8,6 +8,7 @@
 #include "net/websocket.h"
 #include "server/realtime_dialect.h"
 #include "server/realtime_hub.h"
+#include "server/work_pool.h"
 
 namespace transept {
 
@@ -17,9 +18,12 @@ struct RealtimeSocketOptions {
   RealtimeServed served;
   std::string cache_salt;
   Json::ParseLimits json;
-  std::string request_id;  // for the log
+  std::string request_id;            // for the log
+  WorkPool* long_workers = nullptr;  // take messages that are long; null: the I/O thread takes all
 };
 
+// Longer messages are taken by long_workers: minutes of audio take a while to read.
+inline constexpr size_t kLongMessageBytes = size_t{256} << 10;
 // So many events in error, one after the other, end a session.
 inline constexpr int kMaxErrorsInRow = 100;
 

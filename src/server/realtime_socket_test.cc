@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <set>
 #include <string>
 #include <thread>
@@ -50,6 +51,7 @@ class RealtimeSocketTest : public ::testing::Test {
     options.config.model = "first";
     options.served = {.models = models};
     options.cache_salt = "salt";
+    options.long_workers = &workers;
     auto place = hub().take_place();
     ASSERT_TRUE(place.ok()) << place.status();
     handler = make_realtime_socket(hub(), *std::move(place), std::move(options));
@@ -80,6 +82,7 @@ class RealtimeSocketTest : public ::testing::Test {
   RealtimeHub::Options hub_options{.max_sessions = 2, .session_seconds = 100, .max_item_seconds = 7};
   FakeClock clock;
   ServerMetrics metrics{"first"};
+  WorkPool workers{1};
   FakeSpeech* speech = nullptr;
   std::shared_ptr<FakeSocket> socket = std::make_shared<FakeSocket>();
 
@@ -469,6 +472,43 @@ TEST_F(RealtimeSocketTest, PlacesAreAsManyAsThereMayBe) {
   EXPECT_EQ(hub().counts().num_sessions, 2);
   { const RealtimeHub::Place gone = *std::move(first); }
   EXPECT_TRUE(hub().take_place().ok());
+}
+
+// Order is kept, whichever thread takes a message; meanwhile the socket is not read.
+TEST_F(RealtimeSocketTest, LongMessagesAreTakenElsewhereInTheirTurn) {
+  open();
+  socket->take();
+  std::promise<void> may_go_on;
+  workers.post([&] { may_go_on.get_future().wait(); });
+  std::vector<int16_t> expected(kLongMessageBytes, 7);
+  send(append_event(std::string("\x01\x00", 2)));
+  handler->on_message(testing::bytes_of_samples(expected), false);
+  EXPECT_TRUE(socket->is_paused());
+  send(append_event(std::string("\x02\x00", 2)));
+  EXPECT_EQ(speaker().samples, std::vector<int16_t>{1});
+  speaker().waiting_seconds = 61;
+  may_go_on.set_value();
+  ASSERT_TRUE(becomes_true([&] { return hub().counts().in[RealtimeCounts::kAppend] == 2; }));
+  workers.stop();
+  EXPECT_TRUE(socket->is_paused());  // as it is not heard yet
+  expected.insert(expected.begin(), 1);
+  expected.push_back(2);
+  EXPECT_EQ(speaker().samples, expected);
+  observer().on_audio_taken();
+  EXPECT_FALSE(socket->is_paused());
+}
+
+// What is queued when the client goes reaches no session.
+TEST_F(RealtimeSocketTest, WhatIsQueuedWhenTheClientGoesIsDropped) {
+  open();
+  std::promise<void> may_go_on;
+  workers.post([&] { may_go_on.get_future().wait(); });
+  handler->on_message(std::string(kLongMessageBytes + 1, 'x'), false);
+  const std::shared_ptr<FakeSpeaker> last = speech->last;
+  close();
+  may_go_on.set_value();
+  workers.stop();
+  EXPECT_TRUE(last->samples.empty());
 }
 
 // Tiny events cost microseconds, not milliseconds.

@@ -23,7 +23,7 @@ TRANSCRIPTION = "conversation.item.input_audio_transcription."
 def extras_of(model, path=""):
     """Paths of members that no type names."""
     if isinstance(model, list):
-        return {path for i, entry in enumerate(model) for path in extras_of(entry, f"{path}[{i}]")}
+        return set().union(*(extras_of(entry, f"{path}[{i}]") for i, entry in enumerate(model)))
     if not isinstance(model, BaseModel):
         return set()
     found = {f"{path}{name}" for name in model.model_extra or {}}
