@@ -139,7 +139,7 @@ class Servers:
         self.binary, self.folder, self.running, self.lock = binary, folder, {}, threading.Lock()
 
     def address_for(self, text):
-        speech = re.search(r"/v1/audio|audio\.|\.mp3", text)
+        speech = re.search(r"/v1/audio|/v1/realtime|audio\.|\.mp3", text)
         model = SPEECH if speech else self.folder / DONUT if "image_url" in text else self.folder / "facebook/m2m100_418M" if "_lang" in text else TEXT
         with self.lock:
             if model not in self.running:
