@@ -48,8 +48,8 @@ Status FfmpegResampler::configure(const SampleBlock& block) {
   }
   const auto out_format = in_16_bit_ ? AV_SAMPLE_FMT_S16 : AV_SAMPLE_FMT_FLT;
   // Channels whose places are not known, or have no rule, are mixed in equal parts. Newer releases have places for many
-  // counts that older ones have none for (12 since FFmpeg 6, the fourth of which would not be heard): nobody has said
-  // that such a file has these.
+  // counts that older ones have none for (12 since FFmpeg 6, the fourth of which would not be heard): the file does not
+  // say that it has these.
   const bool has_places = block.layout->order != AV_CHANNEL_ORDER_UNSPEC || channels <= kMaxUsualChannels;
   for (const bool equal_parts : {false, true}) {
     if (!equal_parts && !has_places) continue;
