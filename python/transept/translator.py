@@ -414,12 +414,16 @@ class _Search:
         self, tokens: Tokens, prefix: Optional[Tokens], more: Optional[dict[str, Any]] = None
     ) -> tuple[Parts, str]:
         encoder = self._translator._source_ids(tokens, self._given["max_input_length"])
-        decoder = None
-        if prefix:
-            decoder = self._translator._with_start(self._model.vocabulary(True).ids(prefix))
+        given = self._model.vocabulary(True).ids(prefix) if prefix else []
+        # Not what the model's files say of the first token: CTranslate2 has it generated.
+        decoder = self._translator._with_start(given) or None
         most = self._model.info["max_decoder_len"] - (2 if decoder is None else len(decoder))
-        limit = {"max_tokens": min(self._fields["max_tokens"], max(most, 1))}
-        return Parts(encoder, decoder, {}), json.dumps({**self._fields, **limit, **(more or {})})
+        # Its lengths are those of the answer, of which the prefix is part.
+        limits = {
+            "max_tokens": max(min(self._fields["max_tokens"] - len(given), most), 1),
+            "min_tokens": max(self._fields["min_tokens"] - len(given), 0),
+        }
+        return Parts(encoder, decoder, {}), json.dumps({**self._fields, **limits, **(more or {})})
 
     def result(self, result: _core.Result) -> TranslationResult:
         spell = self._model.vocabulary(True).tokens
@@ -427,9 +431,13 @@ class _Search:
         hypotheses, scores = [], []
         for i in range(len(result)):
             _, _, ids, logprob, beam_score, _ = result.output(i)
-            length = max(len(ids), 1)
+            generated, penalty = max(len(ids), 1), self._given["length_penalty"]
             if ids and ids[-1] in self._ends and not self._given["return_end_token"]:
                 ids = ids[:-1]
-            hypotheses.append([spell[token_id] for token_id in (*prefix, *ids)])
-            scores.append(beam_score if beam_score == beam_score else logprob / length ** self._given["length_penalty"])
+            # A prefix of the greatest length is the whole answer; a request generates one token at least.
+            whole = [*prefix, *ids][: max(self._fields["max_tokens"], len(prefix))]
+            hypotheses.append([spell[token_id] for token_id in whole])
+            # What was generated, by the length of the whole answer.
+            total = beam_score * generated**penalty if beam_score == beam_score else logprob
+            scores.append(total / (len(prefix) + generated) ** penalty)
         return TranslationResult(hypotheses, scores if self._given["return_scores"] else [])

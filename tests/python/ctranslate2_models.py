@@ -132,7 +132,7 @@ def convert_bart(folder, out):
         own = weights.at(name)
         embeddings = side.embeddings[0] if isinstance(side.embeddings, list) else side.embeddings
         embeddings.weight = weights["shared.weight"]
-        side.scale_embeddings = math.sqrt(config["d_model"]) if config["scale_embedding"] else 1
+        side.scale_embeddings = math.sqrt(config["d_model"]) if config["scale_embedding"] else 1.0
         side.position_encodings.encodings = own["embed_positions.weight"][2:]  # BART's offset
         set_norm(side.layernorm_embedding, own.at("layernorm_embedding"))
         set_layers(side, own, side is spec.decoder)

@@ -53,8 +53,10 @@ class Translate(unittest.TestCase):
     def test_a_prefix_is_part_of_the_answer(self):
         (free,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=8)
         prefix = free.hypotheses[0][:3]
-        (result,) = self.translator.translate_batch(self.sources[:1], [prefix], beam_size=1, max_decoding_length=5)
-        self.assertEqual(result.hypotheses[0][:8], free.hypotheses[0][:8])
+        (result,) = self.translator.translate_batch(self.sources[:1], [prefix], beam_size=1, max_decoding_length=8)
+        self.assertEqual(result.hypotheses, free.hypotheses)
+        (whole,) = self.translator.translate_batch(self.sources[:1], [prefix], beam_size=1, max_decoding_length=3)
+        self.assertEqual(whole.hypotheses, [prefix])
         with self.assertRaises(ValueError):
             self.translator.translate_batch(self.sources, [prefix])
 
