@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -176,41 +177,100 @@ TEST(Ranks, ARefusalSaysWhatWouldDo) {
       << message("mt5-bfloat16", 4);
 }
 
-// --- families whose checkpoints above have heads that nothing divides: the same weights with other numbers of heads
+// --- families whose checkpoints above have heads that nothing divides: the same files with other numbers in
+// config.json, and, where a width must change with them, random tensors
 
 struct OtherHeads {
   std::string folder;
-  std::vector<std::pair<std::string, int>> heads;  // keys of config.json, "object.key" inside an object
+  std::vector<std::pair<std::string, std::string>> config;  // keys, "object.key" inside an object, and JSON
   int most_ranks;
+  // Of tensors: those that change; float32 where they do, as 14 is no pair of bfloat16 for each rank.
+  std::map<int64_t, int64_t> sizes = {};
 };
 
 const OtherHeads kOtherHeads[] = {
-    {"bart-float32", {{"encoder_attention_heads", 4}, {"decoder_attention_heads", 4}}, 4},
-    {"bart-float16-sharded", {{"encoder_attention_heads", 4}, {"decoder_attention_heads", 2}}, 2},
-    {"pegasus-untied", {{"encoder_attention_heads", 2}, {"decoder_attention_heads", 6}}, 2},
-    {"whisper-float16", {{"encoder_attention_heads", 4}, {"decoder_attention_heads", 4}}, 4},
-    {"whisper-transcribes", {{"encoder_attention_heads", 8}, {"decoder_attention_heads", 4}}, 4},
-    {"mbart-bfloat16", {{"encoder_attention_heads", 2}, {"decoder_attention_heads", 4}}, 2},
-    {"blip-float16", {{"vision_config.num_attention_heads", 2}, {"text_config.num_attention_heads", 2}}, 2},
-    {"vit-gpt2-float32", {{"encoder.num_attention_heads", 4}, {"decoder.n_head", 4}}, 4},
+    {"bart-float32", {{"encoder_attention_heads", "4"}, {"decoder_attention_heads", "4"}}, 4},
+    {"bart-float16-sharded", {{"encoder_attention_heads", "4"}, {"decoder_attention_heads", "2"}}, 2},
+    {"pegasus-untied",
+     {{"d_model", "32"}, {"encoder_attention_heads", "4"}, {"decoder_attention_heads", "8"}},
+     4,
+     {{30, 32}}},
+    {"whisper-float16", {{"encoder_attention_heads", "4"}, {"decoder_attention_heads", "4"}}, 4},
+    {"whisper-transcribes", {{"encoder_attention_heads", "8"}, {"decoder_attention_heads", "4"}}, 4},
+    {"mbart-bfloat16", {{"encoder_attention_heads", "2"}, {"decoder_attention_heads", "4"}}, 2},
+    {"m2m100-float32",
+     {{"d_model", "28"}, {"encoder_attention_heads", "4"}, {"decoder_attention_heads", "4"}},
+     4,
+     {{27, 28}}},
+    {"plbart-bfloat16",
+     {{"d_model", "36"}, {"encoder_attention_heads", "4"}, {"decoder_attention_heads", "4"}},
+     4,
+     {{35, 36}}},
+    {"blenderbot-small-float32",
+     {{"d_model", "28"}, {"encoder_attention_heads", "4"}, {"decoder_attention_heads", "4"}},
+     4,
+     {{25, 28}}},
+    {"marian-two-vocabularies",
+     {{"d_model", "28"}, {"encoder_attention_heads", "4"}, {"decoder_attention_heads", "4"}},
+     4,
+     {{21, 28}}},
+    {"blip-float16", {{"vision_config.num_attention_heads", "2"}, {"text_config.num_attention_heads", "2"}}, 2},
+    {"florence2-bfloat16-original", {{"text_config.encoder_attention_heads", "2"}}, 2, {{14, 14}}},
+    {"pix2struct-float32",
+     {{"vision_config.hidden_size", "16"},
+      {"vision_config.num_attention_heads", "4"},
+      {"vision_config.d_kv", "3"},
+      {"vision_config.d_ff", "24"},
+      {"text_config.hidden_size", "16"},
+      {"text_config.num_heads", "4"},
+      {"text_config.d_kv", "4"}},
+     4,
+     {{15, 16}, {3, 4}, {22, 24}}},
+    {"vit-gpt2-float32",
+     {{"encoder.num_attention_heads", "4"}, {"decoder.n_embd", "16"}, {"decoder.n_head", "4"}},
+     4,
+     {{15, 16}, {30, 32}, {45, 48}}},
 };
+
+// Random, where a size changes.
+void resize(const std::map<int64_t, int64_t>& sizes, testing::TestTensor& tensor) {
+  int64_t count = 1;
+  bool changes = false;
+  for (int64_t& size : tensor.shape) {
+    const auto other = sizes.find(size);
+    changes |= other != sizes.end();
+    if (other != sizes.end()) size = other->second;
+    count *= size;
+  }
+  if (!changes) return;
+  std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>()(tensor.name)));
+  std::normal_distribution<float> normal(0, 0.3f);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(random);
+  tensor.dtype = "F32";
+  tensor.data = testing::bytes_of(values);
+}
 
 void write_with_heads(const OtherHeads& of, const TestFolder& folder) {
   namespace fs = std::filesystem;
   const fs::path source = testing::checkpoint_path(of.folder);
   for (const auto& entry : fs::directory_iterator(source)) {
-    if (entry.path().filename() != "config.json")
-      fs::copy(entry.path(), fs::path(folder.path()) / entry.path().filename());
+    const bool is_weights = entry.path().string().find(".safetensors") != std::string::npos;
+    if (entry.path().filename() == "config.json" || is_weights) continue;
+    fs::copy(entry.path(), fs::path(folder.path()) / entry.path().filename());
   }
+  std::vector<testing::TestTensor> tensors = testing::read_tensors(source.string());
+  for (testing::TestTensor& tensor : tensors) resize(of.sizes, tensor);
+  folder.write("model.safetensors", testing::safetensors_bytes(tensors));
   Json config = *read_json_object((source / "config.json").string());
-  for (const auto& [key, heads] : of.heads) {
+  for (const auto& [key, value] : of.config) {
     const size_t dot = key.find('.');
     if (dot == std::string::npos) {
-      config.set(key, *Json::parse(str_cat(heads)));
+      config.set(key, *Json::parse(value));
       continue;
     }
     Json inner = *config.find(key.substr(0, dot));
-    inner.set(key.substr(dot + 1), *Json::parse(str_cat(heads)));
+    inner.set(key.substr(dot + 1), *Json::parse(value));
     config.set(key.substr(0, dot), std::move(inner));
   }
   folder.write("config.json", config.dump());
