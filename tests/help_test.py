@@ -18,7 +18,7 @@ NOT_OURS = {"--install", "--root", "--now", "--scale", "--kustomize", "--strict"
 
 
 def verbs():
-    return sorted(set(re.findall(r"^  transept (bench serve|epd status|[a-z]+) ?", run("--help")[1], re.MULTILINE)))
+    return sorted(set(re.findall(r"^  transept (bench serve|bench live|epd status|[a-z]+) ?", run("--help")[1], re.MULTILINE)))
 
 
 def long_flags(verb):
