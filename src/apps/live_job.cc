@@ -126,7 +126,7 @@ Status transcribe_live(const SpeechModel& speech, const LiveSettings& live, cons
               .engine_failure = [&] { return engine.failure(); }};
   if (live.has_files) job.files = settings.files;
   const auto turns = std::make_shared<LiveTurns>(LiveConsole(stdout, terminal_columns()));
-  const Status ran = run_live_job(*host, std::move(job), turns);
+  Status ran = run_live_job(*host, std::move(job), turns);
   report->turns = turns->result();
   report->elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return ran;

@@ -85,7 +85,7 @@ class Speaker final {
     if (!load_.api_key.empty()) headers.emplace_back("Authorization", "Bearer " + load_.api_key);
     auto client = WebSocketClient::connect(
         url, headers,
-        {.on_message = [this](std::string message) { take(message); }, .on_closed = [this](uint16_t) { close(); }}, {});
+        {.on_message = [this](const std::string& message) { take(message); }, .on_closed = [this](uint16_t) { close(); }}, {});
     if (!client.ok()) return {.error = error_message(client.status())};
     (*client)->send(configuration(load_).dump(), true);
     if (wait(&LiveMeter::is_ready)) speak(**client);
