@@ -29,8 +29,6 @@ using testing::ServedModel;
 using testing::speech_model;
 using testing::text_frame;
 
-constexpr std::string_view kTranscription = "conversation.item.input_audio_transcription.";
-
 // One client's socket.
 class Speaker final {
  public:
