@@ -30,7 +30,7 @@ void RealtimeOutput::open(std::shared_ptr<WebSocket> socket, RealtimeView sessio
   socket_ = std::move(socket);
   view_ = std::move(session);
   view_.id = ids_.session();
-  const RealtimeView& view = view_;
+  const RealtimeView view = view_;
   send(RealtimeCounts::kSession, [&](const auto& dialect, auto& out) { dialect.created(view, out); });
 }
 
@@ -42,7 +42,7 @@ void RealtimeOutput::set_dialect(const RealtimeDialect& dialect) {
 void RealtimeOutput::updated(const RealtimeConfig& config) {
   const MutexLock lock(mutex_);
   view_.config = config;
-  const RealtimeView& view = view_;
+  const RealtimeView view = view_;
   send(RealtimeCounts::kSession, [&](const auto& dialect, auto& out) { dialect.updated(view, out); });
 }
 

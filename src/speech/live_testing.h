@@ -105,7 +105,7 @@ class LiveLog final : public LiveObserver {
 
   // What must hold of any order.
   void check(const LiveEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::vector<LiveEvent>& events = events_;
+    const std::vector<LiveEvent> events = events_;  // few
     const auto has = [&](std::string_view kind, int64_t item) {
       return std::ranges::any_of(events,
                                  [&](const LiveEvent& other) { return other.kind == kind && other.item == item; });
