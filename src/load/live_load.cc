@@ -83,9 +83,10 @@ class Speaker final {
     url.path += "/realtime?model=" + load_.model;
     HttpHeaders headers;
     if (!load_.api_key.empty()) headers.emplace_back("Authorization", "Bearer " + load_.api_key);
-    auto client = WebSocketClient::connect(
-        url, headers,
-        {.on_message = [this](const std::string& message) { take(message); }, .on_closed = [this](uint16_t) { close(); }}, {});
+    auto client = WebSocketClient::connect(url, headers,
+                                           {.on_message = [this](const std::string& message) { take(message); },
+                                            .on_closed = [this](uint16_t) { close(); }},
+                                           {});
     if (!client.ok()) return {.error = error_message(client.status())};
     (*client)->send(configuration(load_).dump(), true);
     if (wait(&LiveMeter::is_ready)) speak(**client);
