@@ -195,6 +195,48 @@ TEST_P(LiveSessionTest, APauseBeginsTheTranscript) {
   EXPECT_EQ(log_->of("completed")[0].text, offline_text(*house_, item, 16000));
 }
 
+// The client commits in a pause, after the transcript of what was said until then has begun.
+TEST_P(LiveSessionTest, ATranscriptOfFewerSamplesIsNotUsed) {
+  LiveOptions options;
+  options.sampling_rate = 16000;
+  options.turn_detection = LiveTurnDetection{.silence_duration_ms = 5000};
+  const auto session = open(options);
+  std::vector<int16_t> samples(16000);
+  const std::vector<int16_t> sound = chatter(2);
+  samples.insert(samples.end(), sound.begin(), sound.end());
+  for (int i = 0; i < 24000; ++i) samples.push_back(static_cast<int16_t>(i % 7 - 3));
+  append_cut(*session, samples, 16000, Cutting::kFrames);
+  ASSERT_TRUE(session->commit().ok());
+  session->finish();
+  ASSERT_TRUE(log_->wait_for("finished"));
+  ASSERT_EQ(log_->of("completed").size(), 1u);
+  EXPECT_EQ(host_->counts().num_early_finals, 0);
+  const auto item = std::span(samples).subspan(static_cast<size_t>(log_->of("started")[0].ms * 16));
+  EXPECT_EQ(log_->of("completed")[0].transcript.seconds, static_cast<double>(item.size()) / 16000);
+  EXPECT_EQ(log_->of("completed")[0].text, offline_text(*house_, item, 16000));
+}
+
+// An item that waits for its transcript keeps what it was committed with.
+TEST_P(LiveSessionTest, ACommittedItemKeepsItsOptions) {
+  if (GetParam() != "whisper") GTEST_SKIP() << "it has one language";
+  LiveOptions options = by_hand(16000);
+  options.language = "en";
+  const auto session = open(options);
+  const std::vector<int16_t> samples = synthetic_audio(2, 64000);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(session->append_pcm16(samples).ok());
+    ASSERT_TRUE(session->commit().ok());
+  }
+  options.language = "de";
+  ASSERT_TRUE(session->update(options).ok());
+  ASSERT_TRUE(session->append_pcm16(samples).ok());
+  ASSERT_TRUE(session->commit().ok());
+  ASSERT_TRUE(log_->wait_for("completed", 4));
+  std::vector<std::string> languages;
+  for (const LiveEvent& event : log_->of("completed")) languages.push_back(event.transcript.language);
+  EXPECT_THAT(languages, ::testing::ElementsAre("en", "en", "en", "de"));
+}
+
 // Push to talk, though turns are detected.
 TEST_P(LiveSessionTest, ACommitEndsATurn) {
   LiveOptions options;
