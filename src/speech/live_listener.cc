@@ -139,6 +139,7 @@ void LiveListener::commit_item(int64_t end) {
     final.transcript = early_->transcript;
     early_.reset();
     house_.tally->early_finals += 1;
+    house_.on_ready();  // it may have been complete already, when it was no final that could be told
   } else {
     drop_early();
     final.audio = recording_.wav(item.begin, end, options_.sampling_rate);
