@@ -118,8 +118,8 @@ TEST_P(LiveSessionTest, ItemsHaveNothingOfEachOther) {
 
 TEST_P(LiveSessionTest, FloatsAreRoundedAsAFileHasThem) {
   const std::vector<int16_t> samples = synthetic_audio(3, 32000);
-  std::vector<float> floats;
-  for (const int16_t sample : samples) floats.push_back(static_cast<float>(sample) / 32768.0f + 0.3f / 32768.0f);
+  std::vector<float> floats(samples.size());
+  for (size_t i = 0; i < samples.size(); ++i) floats[i] = (static_cast<float>(samples[i]) + 0.3f) / 32768.0f;
   floats[5] = std::numeric_limits<float>::quiet_NaN();
   floats[6] = 7;
   floats[7] = -std::numeric_limits<float>::infinity();
