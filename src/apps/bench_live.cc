@@ -89,8 +89,9 @@ Status fit_to_server(Settings& settings) {
     return invalid_argument("the server lists no model at ", load.url.path, "/models: name one with --model",
                             load.api_key.empty() ? " (does it want --api-key?)" : "");
   }
-  if (model.has_value()) load.model = model->id;
-  load.wants_hypotheses = list.dump().find("\"transept\"") != std::string::npos;
+  if (!model.has_value()) return ok_status();  // it may know names that it does not list
+  load.model = model->id;
+  load.wants_hypotheses = model->is_transept;
   return ok_status();
 }
 

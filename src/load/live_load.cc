@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "load/load_report.h"
 #include "net/websocket_client.h"
 
 namespace transept {
@@ -160,18 +161,6 @@ class Speaker final {
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_ended_early_ ABSL_GUARDED_BY(mutex_) = false;
 };
-
-Json statistics_json(const Statistics& found) {
-  Json json = Json::object();
-  json.set("count", static_cast<int64_t>(found.count));
-  if (found.count == 0) return json;
-  json.set("mean", found.mean);
-  json.set("p50", found.p50);
-  json.set("p90", found.p90);
-  json.set("p95", found.p95);
-  json.set("max", found.max);
-  return json;
-}
 
 }  // namespace
 

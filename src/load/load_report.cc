@@ -65,18 +65,6 @@ void add_whole(const Exchange& exchange, const GoodputLimits& limits, LoadMetric
   }
 }
 
-Json statistics_json(const Statistics& statistics) {
-  if (statistics.count == 0) return Json();
-  Json json = Json::object();
-  json.set("mean", statistics.mean);
-  json.set("p50", statistics.p50);
-  json.set("p90", statistics.p90);
-  json.set("p95", statistics.p95);
-  json.set("p99", statistics.p99);
-  json.set("max", statistics.max);
-  return json;
-}
-
 Json goodput_json(const LoadMetrics& metrics, const GoodputLimits& limits) {
   if (!limits.is_any()) return Json();
   Json of = Json::object();
@@ -105,6 +93,18 @@ void append_latencies(std::string& out, const char* name, const Statistics& of) 
 }
 
 }  // namespace
+
+Json statistics_json(const Statistics& statistics) {
+  if (statistics.count == 0) return Json();
+  Json json = Json::object();
+  json.set("mean", statistics.mean);
+  json.set("p50", statistics.p50);
+  json.set("p90", statistics.p90);
+  json.set("p95", statistics.p95);
+  json.set("p99", statistics.p99);
+  json.set("max", statistics.max);
+  return json;
+}
 
 StatusOr<GoodputLimits> GoodputLimits::parse(std::string_view text) {
   GoodputLimits limits;

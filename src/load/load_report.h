@@ -41,6 +41,8 @@ struct LoadMetrics {
 
 LoadMetrics measure_load(const LoadResult& result, const GoodputLimits& limits);
 
+// In the unit of the values; null for none.
+Json statistics_json(const Statistics& statistics);
 // Members for the report; latencies without a value (TTFT of answers that are not streamed) are null.
 Json load_metrics_json(const LoadMetrics& metrics, const GoodputLimits& limits);
 std::string load_metrics_table(const LoadMetrics& metrics, const GoodputLimits& limits);

@@ -20,6 +20,7 @@ std::optional<int64_t> positive(const Json& object, std::string_view name) {
 ServedModel read_entry(const Json& entry, const std::string& id) {
   ServedModel model{.id = id};
   if (const Json* own = entry.find("transept"); own != nullptr && own->is_object()) {
+    model.is_transept = true;
     model.max_input_tokens = positive(*own, "max_encoder_len");
     model.max_output_tokens = positive(*own, "max_decoder_len");
   }

@@ -17,6 +17,7 @@ struct ServedModel {
   std::optional<int64_t> max_input_tokens, max_output_tokens;
   // Input and answer share the positions: a decoder-only model, whose prompt and answer are one sequence.
   bool is_shared = false;
+  bool is_transept = false;  // the server is one of ours: the entry has the member `transept`
 };
 
 // Returns the entry named `id`, or the first if `id` is empty. Positions are transept's max_encoder_len and

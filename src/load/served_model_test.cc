@@ -22,6 +22,8 @@ TEST(ServedModel, IsTheOneThatIsNamedOrTheFirst) {
   EXPECT_EQ(find_served_model(list, "b")->max_input_tokens, 1500);
   EXPECT_EQ(find_served_model(list, "b")->max_output_tokens, 448);
   EXPECT_FALSE(find_served_model(list, "b")->is_shared);
+  EXPECT_TRUE(find_served_model(list, "b")->is_transept);
+  EXPECT_FALSE(find_served_model(list, "a")->is_transept);
   EXPECT_EQ(find_served_model(list, "c")->max_input_tokens, std::nullopt);
   EXPECT_EQ(find_served_model(list, "d"), std::nullopt);
   for (const char* none : {"{}", R"({"data": 1})", R"({"data": []})"}) {
