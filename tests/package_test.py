@@ -1,4 +1,5 @@
-"""The tools of packages: glibc's floor, notices and SBOM, archives, the Containerfile's reader, the unit in the docs."""
+"""The tools of packages: glibc's floor (needs build/release/transept), notices and SBOM, archives, the Containerfile's reader, the unit in the docs."""
+import os
 import re
 import sys
 import tarfile
@@ -16,6 +17,7 @@ import glibc_floor  # noqa: E402
 import notices  # noqa: E402
 import package  # noqa: E402
 
+BINARY = Path(os.environ.get("TRANSEPT_BINARY", ROOT / "build" / "release" / "transept"))
 SYMBOLS = """
      5: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND other@GLIBC_2.2.5 (3)
     10: 0000000000090000    64 FUNC    GLOBAL DEFAULT   16 exp@@GLIBC_2.29
@@ -69,6 +71,22 @@ class Floor(unittest.TestCase):
             self.assertEqual(glibc_floor.run(program), "early\nthrown\n0 2.718\n")
             self.assertLessEqual(max(package.symbol_versions(program)), (2, 28))
             package.check_portable(program)
+
+    def test_the_release_binary_calls_nothing_that_the_floor_lacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            floor = Path(folder) / "glibc"
+            glibc_floor.make(floor)
+            there = set()
+            for library in (*floor.glob("*.so.*[0-9]"), floor / "compat.o"):
+                dynamic = [] if library.suffix == ".o" else ["--dynamic"]
+                there |= {re.split("@", line.split()[-1])[0] for line in
+                          glibc_floor.run("nm", *dynamic, "--defined-only", library).splitlines()}
+            self.assertIn("memcpy", there)
+            asked = glibc_floor.run("nm", "--dynamic", "--undefined-only", BINARY).splitlines()
+            newer = {name for name, version in re.findall(r"(\w+)@GLIBC_([\d.]+)", "\n".join(asked))
+                     if glibc_floor.as_numbers(version) > glibc_floor.as_numbers(glibc_floor.FLOOR)}
+            self.assertIn("__libc_start_main", newer)  # else nothing is looked at
+            self.assertEqual(newer - there, set(), "glibc_compat.c has not these")
 
 
 class Notices(unittest.TestCase):

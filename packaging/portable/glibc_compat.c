@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -40,6 +43,15 @@ int fstatat(int folder, const char* path, struct stat* out, int flags) {
 int stat64(const char* path, struct stat64* out) { return stat(path, (struct stat*)out); }
 int lstat64(const char* path, struct stat64* out) { return lstat(path, (struct stat*)out); }
 int fstat64(int fd, struct stat64* out) { return fstat(fd, (struct stat*)out); }
+
+// glibc 2.32: what a signal is, in English; strsignal() translates it where the process has a locale, which ours has not.
+const char* sigdescr_np(int signal) { return signal > 0 && signal < NSIG ? strsignal(signal) : NULL; }
+
+// glibc 2.34; the kernel has it since 5.9, and says ENOSYS before.
+int close_range(unsigned first, unsigned last, int flags) {
+  enum { kCloseRange = 436 };
+  return (int)syscall(kCloseRange, first, last, flags);
+}
 
 // glibc 2.36: random bits, and no way to fail.
 uint32_t arc4random(void) {
