@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -24,7 +23,7 @@ ROOT = HERE.parent.parent
 SHARED = ROOT.parent / "shared" / "golden"
 WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json")
 FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-HARM_SECONDS = 1.0  # beyond an ordinary start
+HARM_SECONDS = 1.0  # of a processor, beyond an ordinary start: the machine may be busy
 HARM_MEMORY = 1 << 30
 
 
@@ -145,12 +144,18 @@ def answer(cases, sources, root_name, layout):
     cases.check(name, "" if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:])
 
 
+def child_seconds():
+    """Processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def harm(cases, source):
     """Hostile files end soon, take little memory, say where, and do nothing."""
     marker = cases.scratch / "marker"
-    start = time.monotonic()
+    start = child_seconds()
     cases.run("tokenize", source, "a")
-    start = time.monotonic() - start
+    start = child_seconds() - start
     limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (HARM_MEMORY, HARM_MEMORY))
     for what, content, words in hostile.files(marker):
         name = f"hostile/{what}"
@@ -158,12 +163,12 @@ def harm(cases, source):
             continue
         folder = make_folder(source, fresh(cases, "folder"))
         (folder / "pytorch_model.bin").write_bytes(content)
-        begin = time.monotonic()
+        begin = child_seconds()
         code, out, err = cases.run("generate", folder, "a", limit=limit)
-        seconds = time.monotonic() - begin - start
+        seconds = child_seconds() - begin - start
         problems = [f"exit code {code}"] * (code != 2) + ["it answered"] * bool(out) + ["it ran"] * marker.exists()
         problems += [f"no {words!r} in {err!r}"] * (words not in err) + [f"no file in {err!r}"] * ("pytorch_model.bin" not in err)
-        problems += [f"{seconds:.1f} s"] * (seconds > HARM_SECONDS)
+        problems += [f"{seconds:.1f} s of a processor"] * (seconds > HARM_SECONDS)
         cases.check(name, "; ".join(problems))
 
 
