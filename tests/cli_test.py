@@ -378,6 +378,24 @@ class CliTest(unittest.TestCase):
         self.assertIn(f"(7, {d_model})", data[10:10 + length].decode())
         self.assertEqual(len(data), 10 + length + 7 * d_model * 4)
 
+    def test_dump_encoder_runs_the_engines_encode(self):
+        def dumped(*flags, of=("g2p", "hello")):
+            path = self.scratch / "e.npy"
+            self.assertEqual(run("dump", "encoder", *of, "--output", path, *flags)[0], 0)
+            data = path.read_bytes()
+            begin = 10 + struct.unpack("<H", data[8:10])[0]
+            return struct.unpack(f"<{(len(data) - begin) // 4}f", data[begin:])
+
+        plain, rounded = dumped(), dumped("--dtype", "bfloat16")
+        self.assertEqual(plain, dumped("--threads", "1", "--block-size", "1"))
+        self.assertNotEqual(plain, rounded, "flags of the engine mean nothing here")
+        self.assertLess(max(abs(a - b) for a, b in zip(plain, rounded)), 0.5)
+        tiny = ROOT.parent / "shared" / "models" / "whisper-tiny"  # g2p is too narrow for int8
+        clip = ROOT.parent / "shared" / "audio" / "jfk.flac"
+        if tiny.exists() and clip.exists():
+            speech = [dumped(*flags, of=(tiny, clip)) for flags in ((), ("--quantization", "int8"))]
+            self.assertNotEqual(*speech)
+
     def test_bench_gives_json(self):
         code, out, _ = run("bench", "latency", "g2p", "--input-len", "8", "--output-len", "8", "--batch-size", "2",
                            "--repeats", "1", "--json")

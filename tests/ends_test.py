@@ -214,6 +214,11 @@ class EndsTest(unittest.TestCase):
             told = connect()
             self.assertEqual(ask(told), 503)
             told.close()
+        idle, begin = [connect() for _ in range(5)], time.monotonic()
+        self.assertEqual(ask(connect()), 503)
+        self.assertLess(time.monotonic() - begin, 4, "refused ones that say nothing hold nobody up for 2 s each")
+        for connection in idle:
+            connection.close()
         self.assertEqual(ask(staying[0]), 200, "who is there stays")
         staying[1].close()
         self.assertTrue(self.becomes_true(lambda: ask(connect()) == 200), "a place is free again")

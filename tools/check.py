@@ -110,6 +110,13 @@ def shared_step():
     return with_log("golden-shared", lambda log: suites.goldens(binary, log, root, ["--filter", "text/"]))
 
 
+def shared_checks_step():
+    binary, root = suites.binary_of("release"), suites.shared_goldens()
+    if not (binary and root):
+        return Result(skipped=1, notes=["skipped: no ../shared/golden beside this checkout, or no binary"])
+    return with_log("shared-checks", lambda log: suites.shared_checks(binary, root, log))
+
+
 def clients_step():
     binary = suites.binary_of("release")
     if not binary:
@@ -177,6 +184,7 @@ def steps(base, slow, fuzz_seconds):
         Step("tsan", lambda: sanitized_step("tsan", THREADED if slow else THREADS)),
         Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
         Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
+        Step("shared checks", shared_checks_step, slow=True),
         Step("running server", lambda: with_log("server", lambda log: suites.server_tests(suites.binary_of("release"), log)), slow=True),
         Step("faults of a fleet", lambda: with_log("fleet", lambda log: suites.fleet_faults(suites.binary_of("release"), log)), slow=True),
         Step("files of torch", lambda: with_log("torch", lambda log: suites.torch_files(suites.binary_of("release"), log)), slow=True),

@@ -55,6 +55,26 @@ def page_problems(path, text):
             yield f"{path}:{number}: a cell of a table is a paragraph: make it a list"
 
 
+MUTEX = re.compile(r"^\s*(?:mutable |static )*Mutex (\w+);(.*)$", re.MULTILINE)
+
+
+def unguarded_mutexes(path, text):
+    """A mutex that no annotation of its file names (base/mutex.h) says behind it what it is for."""
+    if path.suffix not in (".h", ".cc") or path.parts[0] != "src" or re.search(r"_test(ing|lib)?\.", path.name):
+        return
+    for match in MUTEX.finditer(text):
+        name, rest = match[1], match[2]
+        if not re.search(rf"(?:GUARDED_BY|LOCKS_REQUIRED|LOCK_FUNCTION)\([^)]*\b{name}\b", text) and "//" not in rest:
+            line = text.count("\n", 0, match.start(1)) + 1
+            yield f"{path}:{line}: {name} guards nothing by annotation: ABSL_GUARDED_BY, or a comment behind it that says what it is for"
+
+
+def record_gaps(names):
+    """Numbers of docs/decisions that are missing."""
+    numbers = {int(name[:4]) for name in names if re.match(r"\d{4}-", name)}
+    return [f"docs/decisions: record {number} is missing" for number in range(1, max(numbers, default=0)) if number not in numbers]
+
+
 # The glossary's terms not to use that a program can find: sentences name the thing (caller, group, thread) instead.
 VAGUE = re.compile(r"\b(nobody|somebody|someone|everybody|everyone|anybody|whoever)\b", re.IGNORECASE)
 
@@ -82,8 +102,9 @@ def check_tree():
         if path.suffix not in TEXT or path.parts[0] in ("models",) or path.parts[:2] == ("tests", "models"):
             continue
         text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
-        problems += [*problems_of(path, text), *page_problems(path, text), *vague_words(path, text)]
+        problems += [*problems_of(path, text), *page_problems(path, text), *vague_words(path, text), *unguarded_mutexes(path, text)]
     document = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    problems += record_gaps(path.name for path in tree_files() if path.parts[:2] == ("docs", "decisions"))
     return problems + undocumented_packages((ROOT / "tools" / "packages.txt").read_text(encoding="utf-8"), document)
 
 

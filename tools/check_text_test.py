@@ -2,7 +2,7 @@
 import unittest
 from pathlib import Path
 
-from check_text import page_problems, problems_of, undocumented_packages, vague_words
+from check_text import page_problems, problems_of, record_gaps, undocumented_packages, unguarded_mutexes, vague_words
 
 
 def count(name, text):
@@ -53,6 +53,19 @@ class Text(unittest.TestCase):
         self.assertEqual(problems("docs/a.md", "\n| a | " + "x" * 150 + " |\n"), ["docs/a.md:2: a cell of a table is a paragraph: make it a list"])
         self.assertEqual(problems("docs/features.md", "x" * 300), [])
         self.assertEqual(problems("src/a/x.cc", "x" * 300), [])
+
+    def test_mutexes_say_what_they_are_for(self):
+        def problems(text, name="src/a/x.h"):
+            return list(unguarded_mutexes(Path(name), text))
+        self.assertEqual(problems("  mutable Mutex mutex_;\n  int a_ ABSL_GUARDED_BY(mutex_) = 0;\n"), [])
+        self.assertEqual(problems("  Mutex stop_;  // orders the ends\n"), [])
+        self.assertEqual(len(problems("  Mutex mutex_;\n  int a_ = 0;\n")), 1)
+        self.assertEqual(len(problems("  Mutex mutex_;\n  int a_ ABSL_GUARDED_BY(other_mutex_) = 0;\n")), 1)
+        self.assertEqual(problems("  Mutex mutex_;\n", "src/a/x_testing.h"), [])
+
+    def test_records_have_no_gap(self):
+        self.assertEqual(record_gaps(["0001-a.md", "0003-b.md", "README.md"]), ["docs/decisions: record 2 is missing"])
+        self.assertEqual(record_gaps(["0001-a.md", "0002-b.md"]), [])
 
     def test_packages(self):
         self.assertEqual(undocumented_packages("# c\n[build]\ncmake\nninja-build\n", "| `cmake` |"),

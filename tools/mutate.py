@@ -160,7 +160,8 @@ class Tree:
         return "passed"
 
     def plant(self, mutant):
-        """survived, killed, or does not compile (which is no fault: another is wanted)."""
+        """survived, killed, timed out (an endless loop, or a busy machine: look), or does not compile (which is no fault:
+        another is wanted)."""
         target = self.root / mutant.path
         source = target.read_text(encoding="utf-8")
         lines = source.split("\n")
@@ -171,7 +172,7 @@ class Tree:
             target.write_text("\n".join(lines), encoding="utf-8")
             if not self.build():
                 return "does not compile"
-            return "survived" if self.tests() == "passed" else "killed"
+            return {"passed": "survived", "failed": "killed"}.get(self.tests(), "timed out")
         finally:
             target.write_text(source, encoding="utf-8")
 
@@ -227,9 +228,9 @@ def main():
     unexplained = [m for m in survivors if m.key() not in known]
     for mutant in survivors:
         print(f"survived: {mutant.name()}: {known.get(mutant.key(), 'NO TEST NOTICES')}")
-    num_killed = sum(outcome == "killed" for _, outcome in outcomes)
-    print(f"{options.folder}: {num_killed} killed, {len(survivors) - len(unexplained)} survived with a reason, {len(unexplained)} survived, "
-          f"{len(outcomes) - num_killed - len(survivors)} did not compile")
+    num_killed, num_late = (sum(outcome == what for _, outcome in outcomes) for what in ("killed", "timed out"))
+    print(f"{options.folder}: {num_killed} killed, {num_late} ran for too long, {len(survivors) - len(unexplained)} survived with a reason, {len(unexplained)} survived, "
+          f"{len(outcomes) - num_killed - num_late - len(survivors)} did not compile")
     sys.exit(1 if unexplained else 0)
 
 

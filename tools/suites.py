@@ -24,11 +24,11 @@ class Result:
     seconds: Counter = field(default_factory=Counter)  # of each group of cases, where the suite says them
 
 
-def must_have_run(result):
+def must_have_run(result, what=""):
     """The result, with a failure if not one case ran or said why it did not: a suite that vanished is no success."""
     if not (result.passed or result.failed or result.skipped):
         result.failed = 1
-        result.notes.append("failed: not one case ran")
+        result.notes.append(f"failed: {what}{': ' if what else ''}not one case ran")
     return result
 
 
@@ -101,7 +101,8 @@ def python_test(path, log, name_filter, binary):
     outcomes = [line.rsplit("... ", 1)[1] for line in done.stderr.splitlines() if "... " in line]
     passed, skipped = outcomes.count("ok"), [o for o in outcomes if o.startswith("skipped")]
     failed = max(len(outcomes) - passed - len(skipped), 0 if done.returncode in (0, 5) else 1)
-    return Result(passed, failed, len(skipped), skipped, Counter({path.stem: time.monotonic() - start}))
+    result = Result(passed, failed, len(skipped), skipped, Counter({path.stem: time.monotonic() - start}))
+    return result if name_filter else must_have_run(result, path.name)  # unittest is content with a file without tests
 
 
 def combined(left, right):
@@ -114,6 +115,23 @@ def goldens(binary, log, root=None, arguments=()):
     command = [sys.executable, "tests/golden.py", "--transept", str(binary), "--jobs", str(jobs()), *(["--root", str(root)] if root else []),
                *arguments]
     return run_suite(command, log)
+
+
+# The checkers beside the shared goldens: options, flags of the engine.
+SHARED_CHECKS = (("check_golden.py", "", []), ("check_golden.py", "text-quant", ["--quantization", "none"]), ("check_audio.py", "", []),
+                 ("check_vision.py", "", []))
+
+
+def shared_checks(binary, root, log):
+    """Text, quantised text, audio and vision by the checkers there, as they are and with plans that go through bytes."""
+    result = Result()
+    for script, folder, flags in SHARED_CHECKS:
+        for more in ([], ["--debug-loopback-plans"]):
+            chosen = ["--root", str(root / folder)] if folder else []
+            command = [sys.executable, str(root / script), "--transept", str(binary), *chosen, f"--args={' '.join([*flags, *more])}"]
+            if (root / script).exists():
+                result = combined(result, run_suite(command, log))
+    return result
 
 
 def run_suite(command, log):

@@ -3,7 +3,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from suites import Result, must_have_run, read_closing_line, read_report
+from suites import Result, must_have_run, python_test, read_closing_line, read_report
 
 REPORT = """<testsuite>
 <testcase name="A.a" status="run"><system-out>[ OK ]</system-out></testcase>
@@ -31,6 +31,15 @@ class Counts(unittest.TestCase):
         self.assertEqual(must_have_run(read_closing_line("0 passed, 0 failed", 0)).failed, 1)
         self.assertEqual(must_have_run(Result(skipped=1)).failed, 0)
         self.assertEqual(must_have_run(Result(passed=2)).failed, 0)
+
+    def test_a_file_whose_tests_vanished_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "gone_test.py"
+            path.write_text("class Gone:\n    def test_it(self):\n        pass\n")
+            result = python_test(path, Path(folder) / "log", "", None)
+            self.assertEqual((result.passed, result.failed), (0, 1))
+            self.assertIn("gone_test.py", result.notes[0])
+            self.assertEqual(python_test(path, Path(folder) / "log", "another", None).failed, 0)
 
     def test_reports_of_ctest(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -66,7 +66,7 @@ class SharedCommunicator final : public Communicator {
   Call call_;
   std::array<std::span<const std::byte>, kMaxRanks> parts_;
   std::vector<uint64_t> num_received_;  // messages, by rank
-  Mutex fail_mutex_;
+  Mutex fail_mutex_;                    // held by fail(), so that of two callers one names the reason
 };
 
 }  // namespace transept

@@ -70,6 +70,8 @@ struct RequestMetrics {
   // Tokens of both prompts that were not computed for this request, as an earlier one, or one at the same time, had
   // them: positions of the encoder's input, and tokens of the decoder's prompt.
   int32_t num_cached_tokens = -1;
+  // Of these, positions of media that the decoder crosses: they are no tokens of a prompt.
+  int32_t num_cached_media = 0;
 };
 
 // What became of one item of a request that only encodes: another instance has its rows.

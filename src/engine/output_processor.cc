@@ -58,7 +58,10 @@ void OutputProcessor::add_group(const SequenceGroup& group, EncoderDecoderInputs
   auto state = std::make_unique<GroupState>();
   state->queue_s = before.queue_s;
   state->encode_s = before.encode_s;
-  if (before.num_cached_tokens >= 0) state->num_cached_tokens = before.num_cached_tokens;
+  if (before.num_cached_tokens >= 0) {
+    state->num_cached_tokens = before.num_cached_tokens;
+    state->num_cached_media = before.num_cached_media;
+  }
   if (group.params().prompt_logprobs.has_value() || group.params().score_only) {
     state->prompt_logprobs.resize(inputs.prompt_token_ids.size());
     if (group.params().return_alignments) state->prompt_alignments.resize(inputs.prompt_token_ids.size(), -1);
@@ -406,8 +409,11 @@ RequestOutput OutputProcessor::make_output(const SequenceGroup& group, GroupStat
     result.metrics.queue_s = since(group.arrival_time(), group.first_scheduled_time());
   }
   result.metrics.encode_s = state.encode_s;
-  if (group.was_scheduled())
+  if (group.was_scheduled()) {
+    const bool is_told = state.num_cached_tokens.has_value();
     result.metrics.num_cached_tokens = state.num_cached_tokens.value_or(group.num_cached_tokens());
+    result.metrics.num_cached_media = is_told ? state.num_cached_media : group.num_cached_media();
+  }
   if (state.has_first_token) result.metrics.first_token_s = since(group.arrival_time(), state.first_token);
   result.metrics.total_s = since(group.arrival_time(), now);
   result.error = std::move(state.error);

@@ -74,6 +74,7 @@ class OutputProcessor final {
     TimePoint first_token{};
     double queue_s = -1;                       // of an earlier part; this and the next two
     std::optional<int32_t> num_cached_tokens;  // as the pass found, whose own tokens the request then finds
+    int32_t num_cached_media = 0;              // the same
     double encode_s = -1;
     double sliced_encode_s = 0;  // of a long encode, so far
     bool has_first_token = false;

@@ -47,7 +47,7 @@ class FetchControl final {
   const OnProgress on_progress_;
   std::atomic<int64_t> done_ = 0, total_ = 0;
   std::atomic<bool> is_stopped_ = false;
-  Mutex mutex_;
+  Mutex mutex_;  // of the condition alone: no wait misses is_stopped_
   CondVar stopped_;
 };
 

@@ -39,7 +39,7 @@ class Workers final {
   // Calls `run` for every index below `count`, several at once, until one fails. Returns the first error.
   Status for_each(size_t count, const std::function<Status(HubClient&, size_t)>& run) {
     std::atomic<size_t> next = 0;
-    Mutex mutex;
+    Mutex mutex;  // guards first_error: annotations are for members
     Status first_error;
     const auto work = [&](HubClient& client) {
       for (size_t i = next++; i < count && !control_.is_stopped(); i = next++) {

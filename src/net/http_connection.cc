@@ -35,7 +35,7 @@ constexpr size_t kMinBodyBytesPerSecond = 1 << 10;
 // with unread bytes sends a reset, which can overtake the answer (RFC 9112, 9.6). Enough for a whole upload that was
 // refused, since clients that send their body first would otherwise never see why.
 constexpr size_t kMaxLingerBytes = 64 << 20;
-constexpr std::chrono::milliseconds kLingerTimeout{10000}, kLingerIdleTimeout{2000};
+constexpr std::chrono::milliseconds kLingerTimeout{10000}, kShortLinger{50};
 
 class OwedAnswer final {
  public:
@@ -129,7 +129,10 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpServerContext& 
 
 void HttpConnection::start() { spawn(&HttpConnection::serve); }
 
-void HttpConnection::refuse() { spawn(&HttpConnection::serve_refusal); }
+void HttpConnection::refuse(bool soon) {
+  if (soon) linger_idle_timeout_ = kShortLinger;
+  spawn(&HttpConnection::serve_refusal);
+}
 
 void HttpConnection::drain() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
@@ -379,7 +382,7 @@ asio::awaitable<void> HttpConnection::linger() {
   for (size_t num_read = input_.size(); !error && num_read < kMaxLingerBytes; num_read += input_.size()) {
     const auto left = std::chrono::duration_cast<Milliseconds>(end - SteadyClock().now());
     if (left.count() <= 0) break;
-    arm(std::min(left, kLingerIdleTimeout), false);
+    arm(std::min(left, linger_idle_timeout_), false);
     input_.clear();
     const Input input = co_await read_more();
     if (input != Input::kDone) break;

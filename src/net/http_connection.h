@@ -54,7 +54,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   // Call either start() or refuse(), once.
   void start();
-  void refuse();  // answers 503, and closes
+  // Answers 503, and closes. `soon`: after a moment, even if the client is idle, as its descriptor is wanted.
+  void refuse(bool soon);
   // Closes if the connection is between two requests; a new connection may still send one. A WebSocket's handler is
   // told.
   void drain();
@@ -109,6 +110,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::shared_ptr<HttpExchange> exchange_;
   std::optional<WebSocketConnection> websocket_;  // from its handshake to its end
   class Incoming;
+  Milliseconds linger_idle_timeout_{2000};
   uint64_t body_number_ = 0;                  // counts bodies, so that a late refusal of an older one does nothing
   std::optional<HttpResponse> body_refusal_;  // the answer to the current body, which is then not read on
   bool is_first_ = true, is_idle_ = false, is_stopped_ = false;

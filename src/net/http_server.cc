@@ -248,7 +248,7 @@ void HttpServer::Impl::take(tcp::socket socket, bool may_stay) {
     if (has_room) {
       connection->start();
     } else {
-      connection->refuse();
+      connection->refuse(!may_stay);
     }
   } catch (...) {  // nobody would ever take it out
     connections_.erase(place);

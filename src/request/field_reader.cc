@@ -118,6 +118,14 @@ Status read_stream_options(const FieldSpec& field, const Json& value, ParsedRequ
   return ok_status();
 }
 
+Status read_chunking(const FieldSpec& field, const Json& value, ParsedRequest& request) {
+  const Json* type = value.is_object() ? value.find("type") : nullptr;
+  const bool is_vad = type != nullptr && type->is_string() && type->as_string() == "server_vad";
+  if (!is_vad && !(value.is_string() && value.as_string() == "auto")) return refuse(field, value);
+  request.body.cuts_at_pauses = true;
+  return ok_status();
+}
+
 Status read_texts(const FieldSpec& field, const Json& value, ParsedRequest& request) {
   std::vector<std::string> texts;
   const auto add = [&](const Json& item) {
@@ -341,6 +349,7 @@ Status read_field(const FieldSpec& field, const Json& value, ParsedRequest& requ
     case FieldKind::kIgnored:
     case FieldKind::kFile: return ok_status();
     case FieldKind::kStreamOptions: return read_stream_options(field, value, request);
+    case FieldKind::kChunking: return read_chunking(field, value, request);
   }
   return ok_status();
 }

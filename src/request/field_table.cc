@@ -172,7 +172,7 @@ constexpr FieldSpec kFields[] = {
     {.name = "response_format", .kind = K::kWord, .slot = body<&B::response_format>, .doc = "The form of the answer.", .routes = at::kAudio, .words = kAudioFormats},
     {.name = "temperature", .kind = K::kNumber, .slot = sampling<&O::temperature>, .doc = "0: the likeliest text, and higher temperatures where that fails; above: this temperature alone.", .min = 0, .max = 1, .routes = at::kAudio},
     {.name = "timestamp_granularities", .kind = K::kWords, .slot = body<&B::timestamp_granularities>, .doc = "What has times in verbose_json: word, segment (the default) or both.", .max_items = 2, .routes = at::kAudio, .words = kGranularities},
-    {.name = "chunking_strategy", .kind = K::kIgnored, .slot = none, .doc = "auto, or an object: cut long audio at pauses, windows of it running together.", .routes = at::kAudio},
+    {.name = "chunking_strategy", .kind = K::kChunking, .slot = none, .doc = "auto, or an object with type server_vad: cut long audio at pauses, windows of it running together.", .routes = at::kAudio},
     {.name = "vad_filter", .kind = K::kBool, .slot = body<&B::vad_filter>, .doc = "true: cut at pauses, as chunking_strategy does. false: listen for no pauses, and decode silence, too.", .routes = at::kAudio},
     {.name = "hotwords", .kind = K::kText, .slot = body<&B::hotwords>, .doc = "Words to expect: text before the previous text of every window.", .routes = at::kAudio},
     {.name = "word_timestamps", .kind = K::kBool, .slot = body<&B::word_timestamps>, .doc = "true: the same as timestamp_granularities with word.", .routes = at::kAudio},
@@ -268,6 +268,7 @@ std::string describe(const FieldSpec& field) {
     case K::kAny: return "nothing that is supported";
     case K::kIgnored: return "anything";
     case K::kStreamOptions: return "an object";
+    case K::kChunking: return "\"auto\" or an object with type \"server_vad\"";
     case K::kFile: return "a file";
   }
   return "";

@@ -37,6 +37,7 @@ enum class FieldKind : uint8_t {
   kAny,            // not read: a field that is refused unless it is null, false, the number min, or `accepted`
   kIgnored,        // not read, and accepted
   kStreamOptions,  // an object; its member words[0] is true or false, other members are not read
+  kChunking,       // "auto", or an object with type "server_vad"; its other members are not read
   kFile,           // a file of a form; the caller reads it
 };
 inline constexpr size_t kMaxBadWordTokens = 1024;

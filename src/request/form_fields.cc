@@ -16,7 +16,7 @@ Json form_bool(const std::string& text) {
 Json form_value(const FieldSpec& field, const std::string& text) {
   if (field.kind == FieldKind::kBool) {
     return form_bool(text);
-  } else if (field.kind == FieldKind::kStreamOptions) {
+  } else if (field.kind == FieldKind::kStreamOptions || field.kind == FieldKind::kChunking) {
     if (StatusOr<Json> object = Json::parse(text); object.ok() && object->is_object()) return std::move(object).value();
   } else if (field.kind == FieldKind::kInt || field.kind == FieldKind::kNumber) {
     if (StatusOr<Json> number = Json::parse(text); number.ok() && number->is_number()) return std::move(number).value();
@@ -47,6 +47,14 @@ Json form_to_json(const std::vector<std::pair<std::string, std::string>>& values
       if (full_name == str_cat(name, "[", field->words[0], "]")) {
         body.set(name, Json(Json::Object{{std::string(field->words[0]), form_bool(text)}}));
       }
+      continue;
+    }
+    if (field->kind == FieldKind::kChunking && full_name != name) {  // chunking_strategy[type]
+      const std::string member = full_name.substr(name.size() + 1, full_name.size() - name.size() - 2);
+      const Json* object = body.find(name);
+      Json members = object != nullptr && object->is_object() ? *object : Json::object();
+      members.set(member, text);
+      body.set(name, std::move(members));
       continue;
     }
     Json value = form_value(*field, text);

@@ -245,11 +245,12 @@ TEST(Form, BecomesTheJsonThatItsFieldsMean) {
                                   {"timestamp_granularities[]", "word"},
                                   {"timestamp_granularities[]", "segment"},
                                   {"chunking_strategy[type]", "server_vad"},
+                                  {"chunking_strategy[threshold]", "0.5"},
                                   {"what", "1"}},
                                  at::kTranscriptions);
-  EXPECT_EQ(body.dump(),
-            R"({"model": "m", "prompt": "", "temperature": 0.5, "stream": true, )"
-            R"("timestamp_granularities": ["word", "segment"], "chunking_strategy": "server_vad", "what": "1"})");
+  EXPECT_EQ(body.dump(), R"({"model": "m", "prompt": "", "temperature": 0.5, "stream": true, )"
+                         R"("timestamp_granularities": ["word", "segment"], )"
+                         R"("chunking_strategy": {"type": "server_vad", "threshold": "0.5"}, "what": "1"})");
   const auto request = parse_body(body, at::kTranscriptions, {});
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_TRUE(request->body.cuts_at_pauses);

@@ -59,7 +59,6 @@ Status read_fields(const Json& body, FieldRoutes route, const RequestLimits& lim
       if (request.warnings.size() < kMaxWarnings) request.warnings.push_back(unknown_field_warning(name, route));
     } else if (!value.is_null()) {
       RETURN_IF_ERROR(read_field(with_limits(*field, limits), value, request));
-      if (name == "chunking_strategy") request.body.cuts_at_pauses = true;  // whatever it says
     }
   }
   return ok_status();

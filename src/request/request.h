@@ -94,7 +94,7 @@ struct BodyFields {
   std::optional<std::vector<int32_t>> tokens;
   std::optional<std::string> response_format;
   std::optional<std::vector<std::string>> timestamp_granularities;
-  bool cuts_at_pauses = false;  // chunking_strategy is present, with any value but null
+  bool cuts_at_pauses = false;  // chunking_strategy is present, and not null
   std::optional<bool> vad_filter, word_timestamps;
   std::optional<std::string> hotwords;
   std::optional<int32_t> beam_size;                 // of a transcription: another name of num_beams

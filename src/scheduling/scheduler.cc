@@ -172,7 +172,11 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
   }
 
   const int32_t num_found = blocks_.find_prefix(request.prefix) * tokens_per_prefix_block();
-  if (!group.was_scheduled_) group.num_cached_tokens_ = num_shared_positions(group, request) + num_found;
+  if (!group.was_scheduled_) {
+    const SharedPositions shared = shared_positions(group, request);
+    group.num_cached_tokens_ = shared.all + num_found;
+    group.num_cached_media_ = shared.media;
+  }
   const bool is_any_new = blocks_.allocate(request);
   if (!group.items_.empty()) cache_counts_.num_misses += is_any_new ? 1 : 0;
   if (!group.items_.empty() && !is_any_new) ++outputs.num_encoder_cache_hits;

@@ -224,7 +224,10 @@ class Scheduler final {
   void look_for_prefix(SequenceGroup& group, BlockSpaceManager::Request& request) const;
   void hash_blocks(const SequenceGroup& group, Sequence& seq, int32_t num_blocks) const;
   void remember_blocks(const SequenceGroup& group, Sequence& seq);
-  int32_t num_shared_positions(const SequenceGroup& group, const BlockSpaceManager::Request& request) const;
+  struct SharedPositions {
+    int32_t all = 0, media = 0;  // the latter: SequenceGroup::num_cached_media
+  };
+  SharedPositions shared_positions(const SequenceGroup& group, const BlockSpaceManager::Request& request) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
   void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_items(const SequenceGroup& group, SequenceGroupMetadata& metadata) const;

@@ -82,13 +82,17 @@ void Scheduler::remember_blocks(const SequenceGroup& group, Sequence& seq) {
 }
 
 // Positions of the items that need no encode, because all their tables are there.
-int32_t Scheduler::num_shared_positions(const SequenceGroup& group, const BlockSpaceManager::Request& request) const {
-  int32_t count = 0;
+Scheduler::SharedPositions Scheduler::shared_positions(const SequenceGroup& group,
+                                                       const BlockSpaceManager::Request& request) const {
+  SharedPositions count;
   for (size_t i = 0; i < group.items_.size(); ++i) {
     const Consumers consumers = group.items_[i].consumers;
     const bool crosses = has(consumers, Consumers::kCross) && !shares(request, group_tables(group));
     const bool splices = has(consumers, Consumers::kSplice) && !shares(request, item_tables(group, i));
-    count += crosses || splices ? 0 : group.items_[i].num_positions();
+    if (crosses || splices) continue;
+    const int32_t num_positions = group.items_[i].num_positions();
+    count.all += num_positions;
+    if (group.items_[i].token_ids.empty() && !has(consumers, Consumers::kSplice)) count.media += num_positions;
   }
   return count;
 }

@@ -93,6 +93,7 @@ class SequenceGroup final {
   // Tokens of both prompts that it did not compute, as others had: positions of items that were encoded, and rows of
   // the decoder's prompt. Of its first admission; later ones find its own.
   int32_t num_cached_tokens() const { return num_cached_tokens_; }
+  int32_t num_cached_media() const { return num_cached_media_; }  // RequestMetrics::num_cached_media
 
   TimePoint first_scheduled_time() const { return first_scheduled_time_; }
   bool was_scheduled() const { return was_scheduled_; }
@@ -120,7 +121,7 @@ class SequenceGroup final {
   int32_t num_cross_tokens_;
   std::optional<ContentDigest> cross_digest_;
   std::optional<ContentDigest> prefix_root_;
-  int32_t num_cached_tokens_ = 0;
+  int32_t num_cached_tokens_ = 0, num_cached_media_ = 0;
   bool awaits_items_ = false;
   bool has_remote_items_ = false;
   bool holds_rows_ = false;  // it was admitted with tables of num_remote_before()

@@ -277,6 +277,18 @@ TEST(UsageTest, CountsTokensOfBothPromptsAndOfEveryAnswerAndSecondsOfAudio) {
       R"("prompt_tokens_details": {"encoder_tokens": 6, "decoder_tokens": 2, "cached_tokens": 0, "audio_seconds": 1.5}})");
 }
 
+TEST(UsageTest, CachedTokensAreAPartOfThePromptsTokens) {
+  RequestOutput output;  // a picture or a sound, and a prompt of four tokens
+  output.prompt_token_ids = {1, 2, 3, 4};
+  output.metrics.num_cached_tokens = 1502;
+  output.metrics.num_cached_media = 1500;
+  Usage usage;
+  usage.add(output);
+  const std::string said = usage.to_json().dump();
+  EXPECT_THAT(said, HasSubstr(R"("cached_tokens": 2, "cached_media_tokens": 1500)"));
+  EXPECT_THAT(said, HasSubstr(R"("prompt_tokens": 4)"));
+}
+
 TEST_F(Completions, BeamsAndEchoAndStops) {
   const Json beams = complete(R"({"prompt": "hello", "num_beams": 4, "n": 3})");
   EXPECT_EQ(at(beams, "choices").as_array().size(), 3u);

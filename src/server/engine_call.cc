@@ -206,6 +206,21 @@ struct Prepared {
   int64_t image_bytes = 0;
 };
 
+// Texts that are cut to size are tokenised whatever their length (PromptProcessor has a limit for one), and the worker
+// is held for all of a request: a second for a megabyte of spaces.
+Status check_cut_texts(const ParsedRequest& parsed, const std::vector<EncoderDecoderPrompt>& prompts) {
+  constexpr size_t kMostBytes = 2 << 20;
+  if (!parsed.prompt_options.truncate_prompt_tokens.has_value()) return ok_status();
+  size_t num_bytes = 0;
+  for (const EncoderDecoderPrompt& prompt : prompts) {
+    if (const auto* text = std::get_if<TextPrompt>(&prompt.encoder.content)) num_bytes += text->text.size();
+  }
+  if (num_bytes <= kMostBytes) return ok_status();
+  return field_error("truncate_prompt_tokens",
+                     str_cat("truncate_prompt_tokens: the prompts have ", num_bytes, " bytes in all; at most ",
+                             kMostBytes, " of texts that are cut are taken at once: send them in parts"));
+}
+
 StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, ParsedRequest parsed,
                                std::vector<EncoderDecoderPrompt> prompts, const EngineCallOptions& options) {
   Prepared all;
@@ -218,6 +233,7 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, Pars
     return context.admission.charge_body(call.body_charge, own + all.image_bytes + bytes);
   };
   RETURN_IF_ERROR(take_prediction(*context.model.prompts, parsed));
+  RETURN_IF_ERROR(check_cut_texts(parsed, prompts));
   // Once for all: texts of megabytes would keep a worker busy for minutes if each of 512 prompts tokenised them.
   std::vector<std::vector<int32_t>> bad_words;
   if (auto words = std::exchange(parsed.prompt_options.bad_words, std::nullopt); words.has_value()) {
@@ -305,7 +321,8 @@ void Usage::add_request(const RequestOutput& finished) {
   encoder_tokens += static_cast<int64_t>(finished.encoder_prompt_token_ids.size());
   decoder_tokens += static_cast<int64_t>(finished.prompt_token_ids.size());
   audio_seconds += finished.audio_seconds;
-  cached_tokens += std::max(finished.metrics.num_cached_tokens, 0);
+  cached_tokens += std::max(finished.metrics.num_cached_tokens - finished.metrics.num_cached_media, 0);
+  cached_media_tokens += finished.metrics.num_cached_media;
   accepted_prediction_tokens += finished.num_accepted_drafts;
   rejected_prediction_tokens += finished.num_rejected_drafts;
 }
@@ -315,6 +332,7 @@ Json Usage::to_json() const {
   details.emplace_back("encoder_tokens", encoder_tokens);
   details.emplace_back("decoder_tokens", decoder_tokens);
   details.emplace_back("cached_tokens", cached_tokens);
+  if (cached_media_tokens > 0) details.emplace_back("cached_media_tokens", cached_media_tokens);
   if (image_tokens > 0) details.emplace_back("image_tokens", image_tokens);
   if (audio_seconds > 0) details.emplace_back("audio_seconds", audio_seconds);
   Json::Object usage;

@@ -55,8 +55,10 @@ void run_requests(const ServerContext& context, const ApiCallPtr& call, std::vec
 // Counts the tokens of an answer.
 struct Usage {
   int64_t encoder_tokens = 0, decoder_tokens = 0, completion_tokens = 0;
-  int64_t image_tokens = 0;   // the encoder's positions of images; those that are spliced are tokens of a prompt, too
-  int64_t cached_tokens = 0;  // of both prompts: RequestMetrics::num_cached_tokens
+  int64_t image_tokens = 0;  // the encoder's positions of images; those that are spliced are tokens of a prompt, too
+  int64_t cached_tokens =
+      0;  // of both prompts, so no more than these: of RequestMetrics::num_cached_tokens, without media
+  int64_t cached_media_tokens = 0;                                         // RequestMetrics::num_cached_media
   int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;  // guesses that were run
   double audio_seconds = 0;
 

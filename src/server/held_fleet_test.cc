@@ -154,6 +154,10 @@ std::string shown(const StatusOr<HttpClient::Reply>& reply) {
        at = body.find("\"cached_tokens\": ", at + 1)) {
     body.erase(at, body.find_first_of(",}", at) - at);
   }
+  constexpr std::string_view kMedia = ", \"cached_media_tokens\": ";  // is there only if there are some
+  for (size_t at = body.find(kMedia); at != std::string::npos; at = body.find(kMedia)) {
+    body.erase(at, body.find_first_of(",}", at + kMedia.size()) - at);
+  }
   for (size_t at = body.find("\"created\": "); at != std::string::npos; at = body.find("\"created\": ", at + 1)) {
     body.erase(at, body.find(',', at) - at);
   }

@@ -73,6 +73,21 @@ TEST_F(ImageAnswers, OfAStreamAreInItsLastChunk) {
   EXPECT_GT(at(last, "usage", "prompt_tokens_details", "image_tokens").as_int(), 1);
 }
 
+TEST(CachedPicture, IsNoPartOfThePromptsTokens) {
+  ServedModel served(testing::default_server_options(), str_cat(source_dir(), "/tests/models/donut-float16"), true);
+  served.load();
+  for (const bool again : {false, true}) {
+    const HttpClient::Reply reply =
+        served.post("/v1/completions", str_cat(R"({"prompt": )", prompt(picture(7, 9)), R"(, "max_tokens": 2})"));
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const Json usage = at(ServedModel::json(reply), "usage");
+    const Json details = at(usage, "prompt_tokens_details");
+    EXPECT_LE(at(details, "cached_tokens").as_int(), at(usage, "prompt_tokens").as_int());
+    const Json* media = details.find("cached_media_tokens");
+    EXPECT_EQ(media == nullptr ? 0 : media->as_int(), again ? at(details, "image_tokens").as_int() : 0);
+  }
+}
+
 TEST_F(ImageAnswers, HaveAFormOnlyWhereATokenizerGivesTexts) {
   const HttpClient::Reply reply =
       complete(str_cat(R"("prompt": )", prompt(picture(7, 9)), R"(, "return_structured": true)"));

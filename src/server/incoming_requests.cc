@@ -44,16 +44,13 @@ std::unique_ptr<IncomingRequests::Place> IncomingRequests::enter(const std::stri
                                                                  HttpHeaders headers) {
   const TimePoint now = clock_.now();
   const MutexLock lock(mutex_);
-  const auto num_of_peer =
+  auto num_of_peer =
       std::ranges::count_if(entries_, [&](const Entry& entry) { return !entry.is_dismissed && entry.peer == peer; });
-  const int32_t num_of_all = count();
-  bool has_room = num_of_all < options_.max_requests;
-  if (num_of_peer >= options_.max_unhurried_per_peer) {
-    has_room |= dismiss_slowest_of(&peer);
-  } else if (num_of_all >= options_.max_unhurried) {
-    has_room |= dismiss_slowest_of(nullptr);
+  // More than one, where many came within kGrace.
+  while (num_of_peer >= options_.max_unhurried_per_peer && dismiss_slowest_of(&peer)) --num_of_peer;
+  while (count() >= options_.max_unhurried && dismiss_slowest_of(nullptr)) {
   }
-  if (!has_room) return nullptr;
+  if (count() >= options_.max_requests) return nullptr;
   const Mark begin{now, 0};
   entries_.push_back({peer, std::move(body), std::move(headers), now, now, 0, begin, begin});
   report();

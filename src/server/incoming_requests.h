@@ -22,7 +22,7 @@ class IncomingRequests final {
  public:
   struct Options {
     int32_t max_requests = 512;           // further ones are refused, unless one is evicted
-    int32_t max_unhurried = 128;          // from this many on, a new one evicts the slowest if it is slow
+    int32_t max_unhurried = 128;          // a new one evicts slow ones, the slowest first, until there are fewer
     int32_t max_unhurried_per_peer = 64;  // the same for one address
   };
   // A body is slow if its rate over the last seconds is below kSlowBytesPerSecond, and its head came at least kGrace
@@ -50,8 +50,8 @@ class IncomingRequests final {
     std::list<Entry>::iterator entry_;
   };
 
-  // Adds a body. Null: there is no room. If `peer`, or all peers together, have as many as may be slow, the slowest of
-  // them is evicted (answered 429 with its `headers`) if it is slow.
+  // Adds a body. Null: there is no room. While `peer`, or all peers together, have as many as may be slow, the slowest
+  // of them is evicted (answered 429 with its `headers`) if it is slow.
   std::unique_ptr<Place> enter(const std::string& peer, std::shared_ptr<IncomingBody> body, HttpHeaders headers = {});
   // Evicts the slowest of all, to free memory. False: none is slow.
   bool dismiss_slowest();

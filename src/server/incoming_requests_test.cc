@@ -73,6 +73,22 @@ TEST_F(IncomingRequestsTest, OfAPeerThatHasManyItsOwnGiveWay) {
   EXPECT_FALSE(other.is_refused());
 }
 
+TEST_F(IncomingRequestsTest, OfManyThatCameAtOnceAllGiveWayThatAreTooMany) {
+  std::vector<Client> burst;
+  burst.reserve(6);
+  for (int i = 0; i < 6; ++i) burst.push_back(enter("a"));  // none is slow yet
+  EXPECT_EQ(incoming_.num_incoming(), 6);
+  pass(1);
+  const Client next = enter("a");
+  EXPECT_NE(next.place, nullptr);
+  EXPECT_EQ(incoming_.num_incoming(), 3);
+  burst.clear();
+  for (const char* peer : {"a", "b", "c", "d", "e", "f"}) burst.push_back(enter(peer));
+  pass(1);
+  EXPECT_NE(enter("g").place, nullptr);
+  EXPECT_EQ(incoming_.num_incoming(), 3);
+}
+
 TEST_F(IncomingRequestsTest, NobodyGivesWayWhoIsQuickOrNew) {
   std::vector<Client> clients;
   clients.reserve(6);

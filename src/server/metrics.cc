@@ -162,7 +162,8 @@ class ServerMetrics::Impl final {
   std::set<std::string, std::less<>> routes_ ABSL_GUARDED_BY(mutex_);
 
   Family<Counter>& finished_ =
-      counters("request_success_total", "Answers that ended, by what ended them; a transcription is one.");
+      counters("request_success_total",
+               "Answers that ended, by what ended them; a transcription is one. Encode instances give none.");
   Family<Counter>& refused_ = counters("requests_refused_total", "Requests that were not taken, by the reason.");
   prometheus::Gauge& arriving_ = prometheus::BuildGauge()
                                      .Name("transept:num_requests_arriving")

@@ -36,7 +36,7 @@ Json ids() { return list_of(integer()); }
 Json usage() {
   Json details = object("Of which side they are.",
                         {{"encoder_tokens", integer()}, {"decoder_tokens", integer()}, {"cached_tokens", integer()}},
-                        {{"audio_seconds", number()}, {"image_tokens", integer()}});
+                        {{"audio_seconds", number()}, {"image_tokens", integer()}, {"cached_media_tokens", integer()}});
   Json guesses = object("Guesses that were run, if there were any: those that the answer has, and the others.",
                         {{"accepted_prediction_tokens", integer()}, {"rejected_prediction_tokens", integer()}}, {});
   return object(

@@ -64,6 +64,21 @@ TEST(RouteMetrics, EveryRouteOfTextIsCounted) {
   }
 }
 
+// The other routes that work for a client: a route that is new here fails until it is listed.
+TEST(RouteMetrics, RoutesThatAreNotOfTextAreListed) {
+  const std::map<std::string_view, std::string_view> elsewhere = {
+      {"/v1/audio/transcriptions", "ATranscriptionIsOneRequestHoweverManyWindows"},
+      {"/v1/audio/translations", "ATranscriptionIsOneRequestHoweverManyWindows"},
+      {"/v1/realtime", "realtime_test.cc: each transcript of a turn is a request"},
+      {"/v1/encode",
+       "is a part of a request, which the decode instance counts; metrics of encode instances are in fleet_test.cc"},
+  };
+  for (const Route& route : routes()) {
+    const bool works = route.kind == RouteKind::kSpeech || route.kind == RouteKind::kSocket || route.only_encodes;
+    EXPECT_EQ(works, elsewhere.contains(route.pattern)) << route.pattern;
+  }
+}
+
 TEST(RouteMetrics, UsageAndTokensAgreeWhetherStreamedOrNot) {
   ServedModel served;
   served.load();

@@ -165,12 +165,19 @@ Status start_translate(const ServerContext& context, const ApiCallPtr& call) {
   return ok_status();
 }
 
+// No model reads so much: a request for its tokens would only hold a worker.
+constexpr size_t kMaxTextBytes = 1 << 20;
+
 int32_t max_model_len(const ServerContext& context) { return context.model.prompts->limits().max_encoder_len; }
 
 StatusOr<Json> tokenize(const ServerContext& context, const ApiCall& call) {
   ASSIGN_OR_RETURN(const Body body, read_body(context, call, field_routes::kTokenize));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, tokenizer_of(context));
   const BodyFields& fields = body.parsed.body;
+  if (fields.text->size() > kMaxTextBytes) {
+    return field_error("prompt", str_cat("prompt has ", fields.text->size(), " bytes; at most ", kMaxTextBytes,
+                                         " are tokenised at once: send the text in parts"));
+  }
   const PromptOptions& given = body.parsed.prompt_options;
   const std::string source_lang = given.source_lang.value_or(""), target_lang = given.target_lang.value_or("");
   EncodeOptions options;

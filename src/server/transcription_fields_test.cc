@@ -138,6 +138,7 @@ TEST_F(TranscriptionFields, AVadFilterCutsAtPauses) {
   ASSERT_NE(at_pauses, body({})) << "the test cannot tell them apart";
   EXPECT_EQ(body({{"vad_filter", "true"}}), at_pauses);
   EXPECT_EQ(body({{"vad_filter", "true"}, {"chunking_strategy", "auto"}}), at_pauses);
+  EXPECT_EQ(body({{"chunking_strategy", R"({"type": "server_vad"})"}}), at_pauses);
   EXPECT_EQ(body({{"vad_filter", "false"}}), body({}));
 }
 
@@ -158,6 +159,10 @@ TEST_F(TranscriptionFields, BadValuesAndContradictionsAreRefusedByName) {
       {{{"beam_size", "2"}, {"temperature", "0.2"}}, "temperature", "beam search does not"},
       {{{"vad_filter", "maybe"}}, "vad_filter", "true or false"},
       {{{"vad_filter", "false"}, {"chunking_strategy", "auto"}}, "vad_filter", "chunking_strategy"},
+      {{{"chunking_strategy", "off"}}, "chunking_strategy", "server_vad"},
+      {{{"chunking_strategy", R"({"type": "none"})"}}, "chunking_strategy", "server_vad"},
+      {{{"chunking_strategy[type]", "none"}}, "chunking_strategy", "server_vad"},
+      {{{"chunking_strategy[threshold]", "0.5"}}, "chunking_strategy", "server_vad"},
       {{{"word_timestamps", "words"}}, "word_timestamps", "true or false"},
       {{{"word_timestamps", "true"}}, "word_timestamps", "verbose_json"},
       {{{"word_timestamps", "true"}, {"response_format", "srt"}}, "word_timestamps", "verbose_json"},

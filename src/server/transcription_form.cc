@@ -15,7 +15,8 @@ constexpr std::string_view kFile = "file";
 // Lists are written by repeating their name, objects as a[b] and a[c].
 bool may_repeat(const FieldSpec& field, std::string_view full_name) {
   if (field.kind == FieldKind::kWords || field.kind == FieldKind::kStrings) return true;
-  const bool is_free = field.kind == FieldKind::kIgnored || field.kind == FieldKind::kAny;
+  const bool is_free =
+      field.kind == FieldKind::kIgnored || field.kind == FieldKind::kAny || field.kind == FieldKind::kChunking;
   return is_free && full_name.find('[') != std::string_view::npos;
 }
 

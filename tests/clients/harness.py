@@ -209,7 +209,7 @@ class Server:
 def counts(usage):
     """A reply's usage without what depends on earlier requests."""
     details = usage.get("prompt_tokens_details", {})
-    return {**usage, "prompt_tokens_details": {name: count for name, count in details.items() if name != "cached_tokens"}}
+    return {**usage, "prompt_tokens_details": {name: count for name, count in details.items() if not name.startswith("cached_")}}
 
 
 def num_unused(state):

@@ -11,7 +11,7 @@ const speech = new OpenAI({baseURL: `${speechUrl}/v1`, ...options});
 const model = 'g2p', hearing = 'whisper-transcribes';
 
 // Without what depends on earlier requests.
-const counts = ({prompt_tokens_details: {cached_tokens, ...details}, ...usage}) => ({...usage, details});
+const counts = ({prompt_tokens_details: {cached_tokens, cached_media_tokens, ...details}, ...usage}) => ({...usage, details});
 
 const cases = {
   async 'a completion'() {

@@ -6,17 +6,19 @@ import socket
 import socketserver
 import sys
 
-HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 MEBIBYTE = 1 << 20
 
 
-def sized(body):
-    return HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+def sized(body, route=b"/v1/completions"):
+    head = b"POST " + route + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 KINDS = {
     # As many spaces as a body may hold, of which the tokenizer makes hardly a token.
     "spaces": lambda: sized(b'{"prompt": "' + b" " * (8 * MEBIBYTE - 64) + b'"}'),
+    # The longest text whose tokens are told.
+    "tokenize": lambda: sized(b'{"prompt": "' + b" " * MEBIBYTE + b'"}', b"/tokenize"),
     # Two million ids that repeat one.
     "ids": lambda: sized(b'{"prompt": "hello", "allowed_token_ids": [' + b"7," * 2_000_000 + b"8]}"),
 }
