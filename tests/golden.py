@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--filter", default="", help="only folders and cases whose folder/file/id contains this")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--plain", action="append", default=[], metavar="AXIS", help="only the first value of this axis (plans, drafts, encoder, ..)")
     parser.add_argument("--jobs", type=int, default=1, help="runs of the binary at a time (default: 1)")
     parser.add_argument("--show", type=int, default=20, help="failing cases printed in full (default: %(default)s)")
     options = parser.parse_args()
@@ -74,6 +75,7 @@ def choose_ways(options):
     """(list of {axis: value}, notes about what this machine lacks)."""
     levels, absent = present_levels()
     axes = {**AXES, "--isa": levels}
+    axes |= {axis: axes[axis][:1] for axis in options.plain}
     notes = [f"skipped: instruction level {level}: this processor does not have it" for level in absent]
     everything = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
     if options.full:

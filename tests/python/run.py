@@ -93,7 +93,7 @@ def goldens(tally, python):
     driver = BUILD / "transept"
     driver.write_text(f"#!{python}\n" + (HERE / "generate.py").read_text(encoding="utf-8"), encoding="utf-8")
     driver.chmod(driver.stat().st_mode | stat.S_IXUSR)
-    run_suite(tally, "goldens through LLM", ROOT / "tests" / "golden.py", "--quick", "--transept", driver)
+    run_suite(tally, "goldens through LLM", ROOT / "tests" / "golden.py", "--quick", "--plain", "encoder", "--plain", "drafts", "--transept", driver)
 
 
 def run_suite(tally, name, *command):
