@@ -30,6 +30,7 @@ std::vector<FlagSpec> proxy_flags() {
       {"io-threads", "N", "2", "threads that move bytes", kProxy},
       {"max-queued-requests", "N", "1024", "requests in work, each on a thread; more are 429", kProxy},
       {"max-connections", "N", "4096", "connections that are open at once", kProxy},
+      {"max-live-sessions", "N", "1024", "sessions of live audio that are open at once; more are 503", kProxy},
       {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kProxy},
       {"max-body-memory", "SIZE", "1GiB", "bodies of all requests in work; more are 429", kProxy},
       {"log-format", "text|json", "text", "how a line for every request is written", kProxy},
@@ -90,6 +91,7 @@ StatusOr<ProxySettings> proxy_settings(const Flags& flags) {
   ASSIGN_OR_RETURN(const int64_t io_threads, flags.integer("io-threads", 1, 64, 2));
   ASSIGN_OR_RETURN(const int64_t connections, flags.integer("max-connections", 1, 1 << 20, 4096));
   ASSIGN_OR_RETURN(const int64_t requests, flags.integer("max-queued-requests", 1, 1 << 14, 1024));
+  ASSIGN_OR_RETURN(const int64_t sessions, flags.integer("max-live-sessions", 0, 1 << 20, 1024));
   ASSIGN_OR_RETURN(const double shutdown, flags.number("shutdown-timeout", 0, 86400, 30));
   ASSIGN_OR_RETURN(const std::optional<uint64_t> upload, flags.bytes("max-upload-size"));
   ASSIGN_OR_RETURN(const std::optional<uint64_t> bodies, flags.bytes("max-body-memory"));
@@ -97,6 +99,7 @@ StatusOr<ProxySettings> proxy_settings(const Flags& flags) {
   http.num_threads = static_cast<int>(io_threads);
   http.max_connections = static_cast<size_t>(connections);
   settings.proxy.service.max_requests = static_cast<int32_t>(requests);
+  settings.proxy.service.max_websockets = static_cast<int32_t>(sessions);
   settings.shutdown_timeout = std::chrono::milliseconds(static_cast<int64_t>(shutdown * 1000));
   // A form has other fields than its file.
   constexpr uint64_t kOtherFields = uint64_t{2} << 20, kMost = uint64_t{1} << 40;

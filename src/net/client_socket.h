@@ -42,6 +42,8 @@ class ClientSocket final {
   // Ends both sides: a call that waits returns. Another thread may call it while the socket stays open.
   void shut_down() const;
   void close();
+  // Gives the descriptor away (non-blocking; -1: none), which the caller closes.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <optional>
 
-#include "net/client_socket.h"
 #include "net/http_chars.h"
 
 namespace transept {
@@ -183,6 +182,7 @@ class HttpClient::Impl {
     do {
       ASSIGN_OR_RETURN(answer, read_head());
       if (answer.status < 200 && !was_sent) return not_http("it came before the request was read");
+      if (answer.status == 101) return switch_protocols(std::move(answer));
     } while (answer.status < 200);
     ASSIGN_OR_RETURN(const Framing framing, framing_of(answer));
     Reply reply{answer.status, std::move(answer.headers), {}};
@@ -191,6 +191,16 @@ class HttpClient::Impl {
     RETURN_IF_ERROR(read_body(framing, reply, is_passed_on ? on_piece : nullptr));
     if (framing.closes || !was_sent || read_ != in_.size()) socket_.close();
     return reply;
+  }
+
+  // What was asked for, and nothing else, is spoken from here on.
+  StatusOr<Reply> switch_protocols(Head answer) {
+    const std::string* const upgrade = find_header(answer.headers, "Upgrade");
+    if (sink_ == nullptr || !sink_->on_upgrade || upgrade == nullptr || !equals_ignoring_case(*upgrade, "websocket")) {
+      return not_http("it switches to a protocol that was not asked for");
+    }
+    sink_->on_upgrade(answer.headers, std::move(socket_), in_.substr(read_));
+    return Reply{answer.status, std::move(answer.headers), {}};
   }
 
   // More bytes into in_. False: the connection's end.

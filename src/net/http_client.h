@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "net/client_socket.h"
 #include "net/http.h"
 
 namespace transept {
@@ -59,6 +60,9 @@ class HttpClient final {
     std::function<bool(int status, const HttpHeaders& headers)> on_head;
     std::function<bool(std::string_view piece)> on_piece;
     std::function<bool()> is_wanted;  // asked ten times a second while nothing comes
+    // Of a request with Upgrade, instead of those two: the server switches protocols. Gets the connection, and the
+    // bytes that came behind the answer's head. Empty: an answer 101 is an error, kDataLoss.
+    std::function<void(const HttpHeaders& headers, ClientSocket socket, std::string first_bytes)> on_upgrade = nullptr;
   };
   // Sends a request of any method with these headers and its Content-Length, and passes the answer on. `method` is not
   // HEAD, whose answers have no body. Errors: as post(), and kCancelled, the answer is not wanted any more.

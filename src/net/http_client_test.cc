@@ -42,6 +42,22 @@ StatusOr<HttpClient::Reply> get_from(const FakeHttpServer::Handler& handler, Htt
   return client_of(server, options).get("/");
 }
 
+// Else what is behind it would be read as an answer, or as none for ever.
+TEST(HttpClientTest, ASwitchOfProtocolsThatWasNotAskedForIsNoAnswer) {
+  const auto handler = once("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n" +
+                            std::string(kOk) + "Content-Length: 0\r\n\r\n");
+  EXPECT_TRUE(absl::IsDataLoss(get_from(handler).status()));
+  FakeHttpServer other(once("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n"));
+  bool is_asked = false;
+  const HttpClient::Sink sink{
+      .on_head = [](int, const HttpHeaders&) { return true; },
+      .on_piece = [](std::string_view) { return true; },
+      .is_wanted = [] { return true; },
+      .on_upgrade = [&](const HttpHeaders&, const ClientSocket&, const std::string&) { is_asked = true; }};
+  EXPECT_TRUE(absl::IsDataLoss(client_of(other).pass("GET", "/", {}, "", sink)));
+  EXPECT_FALSE(is_asked);
+}
+
 TEST(HttpUrlTest, TakesHostPortAndPath) {
   const auto parsed = [](std::string_view text) {
     const StatusOr<HttpUrl> url = HttpUrl::parse(text);

@@ -148,6 +148,7 @@ void HttpConnection::stop() {
     self->close(false);
     self->wake_.cancel();
     if (self->websocket_) self->websocket_->stop();
+    if (self->tunnel_) self->tunnel_->stop();
   });
 }
 
@@ -242,6 +243,12 @@ asio::awaitable<void> HttpConnection::receive(HttpRequestParser& parser) {
     co_return;
   }
   if (decision.upgrade.has_value()) co_return begin_websocket(head, *std::move(decision.upgrade));
+  if (decision.may_tunnel) {
+    if (const auto error = check_websocket_handshake(head)) {
+      co_return answer_error(*error, handshake_error_headers(error->status));
+    }
+    exchange_->close_after();
+  }
   parser.read_body(decision.max_body_bytes);
   const Input input = co_await read_body(parser, decision.ticket);
   ++body_number_;  // who would refuse it comes too late
@@ -352,6 +359,9 @@ asio::awaitable<HttpConnection::After> HttpConnection::answer(const HttpRequest&
     is_complete = outgoing.is_last && !exchange_->is_gone();
   }
   co_await end_watch();
+  if (auto tunnel = exchange_->take_tunnel(); tunnel.has_value() && is_complete) {
+    co_return co_await serve_tunnel(request, *std::move(tunnel));
+  }
   const std::shared_ptr<HttpExchange> exchange = end_exchange(request, is_complete, 499);
   if (is_complete && !exchange->closes() && !peer_has_closed_ && !is_stopped_) co_return After::kGoOn;
   if (is_complete && !exchange->was_abandoned()) co_return After::kLinger;
@@ -431,6 +441,19 @@ asio::awaitable<HttpConnection::After> HttpConnection::serve_websocket(const Htt
   websocket_.reset();
   context_.service.on_done(request, end.was_opened ? 101 : 499, exchange->seconds(), end.num_sent_bytes);
   co_return end.was_closed && !is_stopped_ ? After::kLinger : After::kClose;
+}
+
+// What was read behind the request is the other server's.
+asio::awaitable<HttpConnection::After> HttpConnection::serve_tunnel(const HttpRequest& request, Tunnel tunnel) {
+  const std::shared_ptr<HttpExchange> exchange = std::exchange(exchange_, nullptr);
+  exchange->detach();
+  tunnel_.emplace(socket_, context_.options, std::move(tunnel));
+  if (is_stopped_) tunnel_->stop();
+  auto served = tunnel_->run(std::exchange(input_, {}));
+  const TunnelConnection::End end = co_await std::move(served);
+  tunnel_.reset();
+  context_.service.on_done(request, 101, exchange->seconds(), exchange->num_sent_bytes() + end.num_sent_bytes);
+  co_return end.was_ended && !is_stopped_ && !peer_has_closed_ ? After::kLinger : After::kClose;
 }
 
 void HttpConnection::answer_error(const HttpError& error, const HttpHeaders& headers) {

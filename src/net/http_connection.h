@@ -19,6 +19,7 @@
 #include "net/http_request_parser.h"
 #include "net/http_server_options.h"
 #include "net/http_service.h"
+#include "net/tunnel_connection.h"
 #include "net/websocket_connection.h"
 
 namespace transept {
@@ -79,6 +80,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::awaitable<void> send(std::string bytes);
   boost::asio::awaitable<void> linger();
   boost::asio::awaitable<After> serve_websocket(const HttpRequest& request);
+  boost::asio::awaitable<After> serve_tunnel(const HttpRequest& request, Tunnel tunnel);
   boost::asio::awaitable<void> wait_for_wake();
   boost::asio::awaitable<void> end_watch();
 
@@ -109,6 +111,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::string input_;  // bytes that were read and not yet parsed
   std::shared_ptr<HttpExchange> exchange_;
   std::optional<WebSocketConnection> websocket_;  // from its handshake to its end
+  std::optional<TunnelConnection> tunnel_;        // from its 101 to its end
   class Incoming;
   Milliseconds linger_idle_timeout_{2000};
   uint64_t body_number_ = 0;                  // counts bodies, so that a late refusal of an older one does nothing

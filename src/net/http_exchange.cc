@@ -21,6 +21,7 @@ class ExchangeResponder final : public Responder {
   void write(std::string piece) override { exchange_->write(piece); }
   void finish() override { exchange_->finish(); }
   void abandon() override { exchange_->abandon(); }
+  void start_tunnel(Tunnel tunnel) override { exchange_->start_tunnel(std::move(tunnel)); }
   bool is_gone() const override { return exchange_->is_gone(); }
   bool was_too_slow() const override { return exchange_->was_too_slow(); }
   size_t num_unsent_bytes() const override { return exchange_->num_unsent_bytes(); }
@@ -86,6 +87,26 @@ void HttpExchange::abandon() {
   keep_alive_ = false;
   dropped = std::move(on_gone_);
   end();
+}
+
+void HttpExchange::start_tunnel(Tunnel tunnel) {
+  std::function<void()> dropped;
+  const MutexLock lock(mutex_);
+  if (has_begun_ || has_ended_ || is_gone_) return;
+  HttpResponse head{.status = 101, .content_type = "", .headers = std::move(tunnel.headers)};
+  head.headers.emplace_back("Upgrade", "websocket");
+  begin(head, false);
+  keep_alive_ = false;
+  tunnel_.emplace(std::move(tunnel));
+  dropped = std::move(on_gone_);
+  end();
+}
+
+std::optional<Tunnel> HttpExchange::take_tunnel() {
+  const MutexLock lock(mutex_);
+  std::optional<Tunnel> taken(std::move(tunnel_));
+  tunnel_.reset();
+  return taken;
 }
 
 bool HttpExchange::is_gone() const {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@ class HttpExchange final {
   void write(std::string_view piece);
   void finish();
   void abandon();
+  void start_tunnel(Tunnel tunnel);
   bool is_gone() const;
   bool was_too_slow() const;
   size_t num_unsent_bytes() const;
@@ -52,7 +54,8 @@ class HttpExchange final {
   };
   Outgoing take();  // the unsent bytes; they count as in flight until note_sent
   void note_sent(size_t num_bytes);
-  void close_after();  // the connection closes after this answer. REQUIRES: no answer has begun
+  std::optional<Tunnel> take_tunnel();  // of start_tunnel(), whose head is sent
+  void close_after();                   // the connection closes after this answer. REQUIRES: no answer has begun
   // Marks the client as gone (too_slow: it was dropped). The connection calls notify_gone after it.
   void go(bool too_slow);
   void notify_gone();  // calls the on_gone callback, unless the answer has ended; once
@@ -78,6 +81,7 @@ class HttpExchange final {
   std::function<void()> on_gone_ ABSL_GUARDED_BY(mutex_);
   std::string unsent_ ABSL_GUARDED_BY(mutex_);
   size_t in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // taken, not yet sent
+  std::optional<Tunnel> tunnel_ ABSL_GUARDED_BY(mutex_);
   uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int status_ ABSL_GUARDED_BY(mutex_) = 0;
   bool keep_alive_ ABSL_GUARDED_BY(mutex_) = options_.keep_alive;

@@ -58,7 +58,9 @@ std::string response_head(const HttpResponse& response, const HttpResponseFramin
     if (framing.is_chunked) append_header(out, "Transfer-Encoding", "chunked");
     if (framing.content_length.has_value()) append_header(out, "Content-Length", str_cat(*framing.content_length));
   }
-  if (!framing.keep_alive) {
+  if (response.status == 101) {
+    append_header(out, "Connection", "upgrade");
+  } else if (!framing.keep_alive) {
     // RFC 9110, 7.8: a message with Upgrade says so here.
     const bool has_upgrade = find_header(response.headers, "Upgrade") != nullptr;
     append_header(out, "Connection", has_upgrade ? "upgrade, close" : "close");

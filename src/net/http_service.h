@@ -9,6 +9,7 @@
 #include <string>
 
 #include "net/http.h"
+#include "net/tunnel.h"
 #include "net/websocket.h"
 
 namespace transept {
@@ -31,6 +32,11 @@ class Responder {
   virtual void write(std::string piece) = 0;
   virtual void finish() = 0;
   virtual void abandon() = 0;
+
+  // Answers a request whose Decision has may_tunnel with 101, and connects the client with another server; `tunnel` is
+  // dropped if an answer has begun or the client has gone. To the service it is the answer's end; on_done comes when
+  // the tunnel has ended.
+  virtual void start_tunnel(Tunnel tunnel) = 0;
 
   // Whether the client has gone, or was dropped because it read too slowly.
   virtual bool is_gone() const = 0;
@@ -70,6 +76,10 @@ class HttpService {
     // Opens a WebSocket, in place of a request's answer: there is no on_request. If the head is no good handshake, the
     // answer is on_error's, and the handler is destroyed unused.
     std::optional<WebSocketUpgrade> upgrade = std::nullopt;
+    // The request has to be the handshake of a WebSocket that another server serves: Responder::start_tunnel may answer
+    // it. If its head is no good handshake, the answer is on_error's, and there is no on_request. Any other answer ends
+    // the connection, since what comes behind the head may be frames.
+    bool may_tunnel = false;
   };
 
   virtual ~HttpService() = default;
@@ -95,8 +105,8 @@ class HttpService {
   // without an answer.
   virtual HttpResponse on_error(int status, const std::string& reason, const std::string& request_id) = 0;
   // Reports the end of an answer, for logs and metrics: once for each on_head, and for each on_error without an
-  // on_head. status is 499 if the client went first; of an abandoned stream it is the head's; of a WebSocket that has
-  // ended it is 101. `request` has no body; of a malformed request it has the part that was read.
+  // on_head. status is 499 if the client went first; of an abandoned stream it is the head's; of a WebSocket or a
+  // tunnel that has ended it is 101. `request` has no body; of a malformed request it has the part that was read.
   virtual void on_done(const HttpRequest& request, int status, double seconds, uint64_t bytes_sent) = 0;
 };
 

@@ -187,6 +187,7 @@ class EchoHandler final : public WebSocketHandler {
   void on_open(std::shared_ptr<WebSocket> socket) override {
     socket_ = std::move(socket);
     record_->open(socket_);
+    if (!greeting.empty()) socket_->send(greeting, true);
   }
   void on_message(std::string message, bool is_text) override {
     if (is_text && message == "throw") throw std::runtime_error("a test's");
@@ -200,6 +201,7 @@ class EchoHandler final : public WebSocketHandler {
   void on_closed(uint16_t code) override { record_->close(code); }
 
   bool is_silent = false;
+  std::string greeting;
 
  private:
   const std::shared_ptr<SocketRecord> record_;

@@ -34,6 +34,10 @@ class EndingResponder final : public Responder {
     end();
     to_->abandon();
   }
+  void start_tunnel(Tunnel tunnel) override {
+    end();
+    to_->start_tunnel(std::move(tunnel));
+  }
   bool is_gone() const override { return to_->is_gone(); }
   bool was_too_slow() const override { return to_->was_too_slow(); }
   size_t num_unsent_bytes() const override { return to_->num_unsent_bytes(); }

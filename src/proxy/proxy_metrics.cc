@@ -41,6 +41,10 @@ std::string proxy_metrics_text(const ProxyCounts& counts, const DecoderPool::Sta
              {{"", counts.num_in_work}}),
       family(MetricType::Gauge, "transept_proxy_body_bytes", "Bytes of requests' bodies that are held.", "",
              {{"", counts.num_body_bytes}}),
+      family(MetricType::Counter, "transept_proxy_websockets_total", "WebSockets that an instance has opened.", "",
+             {{"", counts.num_opened_websockets}}),
+      family(MetricType::Gauge, "transept_proxy_websockets", "WebSockets that are open.", "",
+             {{"", counts.num_websockets}}),
       family(
           MetricType::Gauge, "transept_proxy_instances",
           "Decode instances that the broker has a record of, by whether they get requests.", "state",

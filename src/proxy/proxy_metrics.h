@@ -16,9 +16,11 @@ struct ProxyCounts {
   int64_t num_forwarded = 0;  // requests that were not refused at once
   int64_t num_held = 0;       // tries whose inputs were encoded before they were forwarded
   int64_t num_let_go = 0;     // that were to be held, and were forwarded as they came
+  int64_t num_opened_websockets = 0;
   // Now:
   int64_t num_in_work = 0;     // requests
   int64_t num_body_bytes = 0;  // of their bodies, and of those that arrive
+  int64_t num_websockets = 0;  // that are open
 };
 
 std::string proxy_metrics_text(const ProxyCounts& counts, const DecoderPool::States& instances);

@@ -36,9 +36,41 @@ bool is_of_inputs(const HttpRequest& request) {
   return request.path.starts_with(kInputsPath) && (request.method == "GET" || request.method == "POST");
 }
 bool is_between_instances(std::string_view path) { return path.starts_with(kInputsPath) || path == "/v1/encode"; }
+HttpHeaders passed_on(const HttpHeaders& headers) {
+  HttpHeaders passed;
+  for (const auto& header : headers) {
+    const std::string& name = header.first;
+    const bool is_ours = equals_ignoring_case(name, "Content-Type") || equals_ignoring_case(name, "Date");
+    if (!is_ours && !is_of_connection(name)) passed.push_back(header);
+  }
+  return passed;
+}
 bool is_of_one_instance(std::string_view path) { return path == "/debug/state"; }
 
 }  // namespace
+
+// A WebSocket's place, from the request on until it has ended; while it is open it is a request of its instance. The
+// work on the request and then its tunnel own it.
+class ProxyService::OpenWebSocket {
+ public:
+  explicit OpenWebSocket(ProxyService& service) : service_(service) { ++service_.num_websockets_; }
+  ~OpenWebSocket() {
+    if (of_.has_value()) service_.pool_.end(*of_, DecoderPool::Outcome::kAnswered, steady_now());
+    --service_.num_websockets_;
+  }
+  OpenWebSocket(const OpenWebSocket&) = delete;
+  OpenWebSocket& operator=(const OpenWebSocket&) = delete;
+
+  // The instance has answered, and its request ends with this.
+  void open(const InstanceId& of) {
+    of_ = of;
+    ++service_.num_opened_websockets_;
+  }
+
+ private:
+  ProxyService& service_;
+  std::optional<InstanceId> of_;
+};
 
 ProxyService::~ProxyService() {
   std::vector<std::thread> threads;
@@ -59,7 +91,9 @@ ProxyCounts ProxyService::counts() const {
                      .num_forwarded = num_forwarded_,
                      .num_held = num_held_,
                      .num_let_go = num_let_go_,
-                     .num_body_bytes = static_cast<int64_t>(num_body_bytes_)};
+                     .num_opened_websockets = num_opened_websockets_,
+                     .num_body_bytes = static_cast<int64_t>(num_body_bytes_),
+                     .num_websockets = num_websockets_};
   const MutexLock lock(mutex_);
   counts.num_in_work = num_in_work_;
   return counts;
@@ -93,6 +127,7 @@ HttpService::Decision ProxyService::on_head(const HttpRequest& request) {
   } else if (is_draining_) {
     decision.refusal = proxy_error(absl::UnavailableError("the proxy is shutting down"));
   } else {
+    decision.may_tunnel = is_websocket(request);
     decision.ticket = std::make_shared<Body>(num_body_bytes_);
   }
   return decision;
@@ -117,6 +152,7 @@ void ProxyService::on_request(HttpRequest request, std::shared_ptr<void> ticket,
     return responder->respond(*std::move(refusal));
   }
   ++num_in_work_;
+  if (is_websocket(request)) ticket = std::make_shared<OpenWebSocket>(*this);
   if (is_named(request)) responder = name(request.request_id, std::move(responder));
   waiting_.push_back({std::move(request), std::move(ticket), std::move(responder)});
   changed_.notify_one();
@@ -132,6 +168,10 @@ std::optional<HttpResponse> ProxyService::refuse_now(const HttpRequest& request)
   if (num_in_work_ >= options_.max_requests) {
     return proxy_error(
         resource_exhausted(num_in_work_, " requests are in work; at most ", options_.max_requests, " may be"));
+  }
+  if (is_websocket(request) && num_websockets_ >= options_.max_websockets) {
+    return proxy_error(absl::UnavailableError(
+        str_cat(num_websockets_.load(), " WebSockets are open; at most ", options_.max_websockets, " may be")));
   }
   if (num_idle_ <= static_cast<int32_t>(waiting_.size()) && !is_stopped_) add_thread();
   if (threads_.empty()) return proxy_error(absl::UnavailableError("the system gives no thread"));
@@ -190,12 +230,25 @@ struct ProxyService::Passing {
   bool may_try_again = false;  // another instance is there
   HttpResponse response;
   bool has_head = false;
-  bool is_stream = false;   // it is passed on in pieces
-  bool is_refusal = false;  // 503, and another instance may answer
-  bool is_held = false;     // it is sent with encoded_inputs
-  bool is_doubted = false;  // which the instance does not believe
+  bool is_stream = false;                      // it is passed on in pieces
+  bool is_refusal = false;                     // 503, and another instance may answer
+  bool is_held = false;                        // it is sent with encoded_inputs
+  bool is_doubted = false;                     // which the instance does not believe
+  std::function<void(Tunnel)> open_websocket;  // of a WebSocket alone
+  bool is_open = false;                        // the instance has opened it
 
   HttpClient::Sink sink() {
+    HttpClient::Sink sink = answer_sink();
+    if (!open_websocket) return sink;
+    sink.on_upgrade = [this](const HttpHeaders& headers, ClientSocket socket, std::string first_bytes) {
+      has_head = is_open = true;
+      open_websocket(
+          {.headers = passed_on(headers), .socket = std::move(socket), .first_bytes = std::move(first_bytes)});
+    };
+    return sink;
+  }
+
+  HttpClient::Sink answer_sink() {
     return {.on_head = [this](int status, const HttpHeaders& headers) { return take_head(status, headers); },
             .on_piece = [this](std::string_view piece) { return take(piece); },
             .is_wanted = [this] { return !responder.is_gone(); }};
@@ -207,16 +260,9 @@ struct ProxyService::Passing {
     is_doubted = is_held && find_header(headers, kInstanceCodeHeader) != nullptr;
     if (is_doubted) return false;
     has_head = true;
-    response = {.status = status, .content_type = ""};
-    for (const auto& [name, value] : headers) {
-      if (equals_ignoring_case(name, "Content-Type")) {
-        response.content_type = value;
-      } else if (equals_ignoring_case(name, "Transfer-Encoding")) {
-        is_stream = true;
-      } else if (!is_of_connection(name) && !equals_ignoring_case(name, "Date")) {
-        response.headers.emplace_back(name, value);
-      }
-    }
+    response = {.status = status, .content_type = "", .headers = passed_on(headers)};
+    if (const std::string* type = find_header(headers, "Content-Type")) response.content_type = *type;
+    is_stream = find_header(headers, "Transfer-Encoding") != nullptr;
     if (is_stream) responder.start_stream(std::exchange(response, {}));
     return !responder.is_gone();
   }
@@ -247,6 +293,14 @@ void ProxyService::forward(const Work& work) {
     if (i > 0) ++num_again_;
     tried.push_back(choice->id);
     Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
+    if (is_websocket(work.request)) {
+      passing.open_websocket = [&](Tunnel tunnel) {
+        static_cast<OpenWebSocket*>(work.ticket.get())->open(choice->id);
+        tunnel.max_silence = options_.max_silence;
+        tunnel.ticket = work.ticket;
+        responder.start_tunnel(std::move(tunnel));
+      };
+    }
     passing.may_try_again = i + 1 < options_.max_tries && pool_.num_ready(steady_now()) > tried.size();
     InjectedInputs injected;
     const int64_t room = num_positions(prompts);
@@ -255,7 +309,9 @@ void ProxyService::forward(const Work& work) {
                                          : responder.is_gone() ? DecoderPool::Outcome::kGivenUp
                                                                : DecoderPool::Outcome::kBroken;
     if (!injected.empty()) pool_.end_hold(choice->id, room);
-    pool_.end(choice->id, outcome, steady_now());
+    // One that has all the live sessions that it may have is well.
+    const bool is_full = is_websocket(work.request) && outcome == DecoderPool::Outcome::kRefused;
+    if (!passing.is_open) pool_.end(choice->id, is_full ? DecoderPool::Outcome::kGivenUp : outcome, steady_now());
     if (outcome == DecoderPool::Outcome::kGivenUp) ++num_given_up_;
     if (passing.has_head && outcome != DecoderPool::Outcome::kGivenUp && outcome != DecoderPool::Outcome::kBroken) {
       ++num_answered_;
@@ -300,6 +356,7 @@ DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, co
   headers.insert(headers.end(), more.begin(), more.end());
   const Status status = client->pass(method, target_of(prefix, request), headers, body, passing.sink());
   if (status.ok()) {
+    if (passing.is_open) return Outcome::kAnswered;
     keep_client(choice.url, std::move(client));
     passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
     return passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;

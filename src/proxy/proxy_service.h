@@ -6,6 +6,10 @@
 // that it goes to, which finds their rows then (held_inputs.h). Whatever comes in between, the request is forwarded as
 // it came, and the decode instance asks for its encodes itself. So holding changes no answer.
 //
+// A WebSocket's handshake is forwarded as a request is; once an instance has opened it, its bytes go both ways as they
+// are, without a thread, until one side ends (net/tunnel.h). It counts as a request of that instance, and drain() waits
+// for it.
+//
 // /metrics are the proxy's own. /debug/state is forwarded to one instance for clients of this machine; what instances
 // ask of each other (/v1/inputs, /v1/encode) is not forwarded, and answered by the proxy itself while it holds. Who may
 // do what (keys, hosts, origins) is for decode instances to say, to which Host and Authorization go as they came.
@@ -51,7 +55,9 @@ class ProxyService final : public HttpService {
     size_t max_body_bytes = size_t{27} << 20;   // of one request: an audio file of 25 MiB, and a form's other fields
     size_t max_bodies_bytes = size_t{1} << 30;  // of all
     int32_t max_requests = 512;                 // in work, each on a thread; further ones are 429
-    int32_t max_tries = 3;                      // of one request
+    int32_t max_websockets = 1024;              // open; further ones are 503
+    std::chrono::milliseconds max_silence{120'000};  // of the instance of a WebSocket, which pings every 20 s
+    int32_t max_tries = 3;                           // of one request
     std::chrono::milliseconds connect_timeout{2000};
     std::chrono::milliseconds timeout{24 * 3600 * 1000};  // of an exchange; instances have deadlines of their own
     size_t max_unsent_bytes = size_t{1} << 20;  // of one answer: a client that reads slowly slows its instance down
@@ -97,6 +103,7 @@ class ProxyService final : public HttpService {
     std::shared_ptr<Responder> responder;
   };
   struct Passing;  // one answer on its way
+  class OpenWebSocket;
 
   std::optional<HttpResponse> refuse_now(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Responder> name(const std::string& id, std::shared_ptr<Responder> responder)
@@ -126,6 +133,8 @@ class ProxyService final : public HttpService {
   std::atomic<size_t> num_body_bytes_{0};
   std::atomic<int64_t> num_forwarded_{0}, num_again_{0}, num_failed_{0};
   std::atomic<int64_t> num_answered_{0}, num_given_up_{0}, num_held_{0}, num_let_go_{0};
+  std::atomic<int64_t> num_opened_websockets_{0};
+  std::atomic<int32_t> num_websockets_{0};  // open, or about to be
   std::atomic<HeldInputs*> held_{nullptr};
   std::atomic<TimePoint> hold_again_{TimePoint::min()};  // it is of no use before
   mutable Mutex mutex_;

@@ -15,6 +15,8 @@ bool is_of_connection(std::string_view name) {
   return std::ranges::any_of(kNames, [&](std::string_view one) { return equals_ignoring_case(name, one); });
 }
 
+bool is_websocket(const HttpRequest& request) { return request.method == "GET" && request.path == "/v1/realtime"; }
+
 HttpHeaders forwarded_headers(const HttpRequest& request) {
   HttpHeaders headers;
   std::string peers;
@@ -28,6 +30,10 @@ HttpHeaders forwarded_headers(const HttpRequest& request) {
     } else {
       headers.emplace_back(name, value);
     }
+  }
+  if (is_websocket(request)) {
+    headers.emplace_back("Connection", "Upgrade");
+    headers.emplace_back("Upgrade", "websocket");
   }
   headers.emplace_back("X-Request-Id", request.request_id);
   headers.emplace_back("X-Forwarded-For", peers + request.peer);

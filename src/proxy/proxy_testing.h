@@ -38,7 +38,8 @@ class ProxyTest : public ::testing::Test {
     for (const Upstream* upstream : upstreams) records.push_back(upstream->record);
     pool_.set_records(records);
     service_ = std::make_unique<ProxyService>(options_, pool_);
-    server_ = std::move(HttpServer::start({.port = 0}, *service_)).value();
+    http_.port = 0;
+    server_ = std::move(HttpServer::start(http_, *service_)).value();
   }
   ~ProxyTest() override {
     if (server_ != nullptr) server_->stop();
@@ -51,6 +52,7 @@ class ProxyTest : public ::testing::Test {
   }
 
   ProxyService::Options options_;
+  HttpServer::Options http_;
   DecoderPool pool_{{.seed = 1}};
   std::unique_ptr<ProxyService> service_;
   std::unique_ptr<HttpServer> server_;

@@ -62,6 +62,7 @@ class HeaderedResponder final : public Responder {
   void write(std::string piece) override { inner_->write(std::move(piece)); }
   void finish() override { inner_->finish(); }
   void abandon() override { inner_->abandon(); }
+  void start_tunnel(Tunnel tunnel) override { inner_->start_tunnel(std::move(tunnel)); }
   bool is_gone() const override { return inner_->is_gone(); }
   bool was_too_slow() const override { return inner_->was_too_slow(); }
   size_t num_unsent_bytes() const override { return inner_->num_unsent_bytes(); }

@@ -18,6 +18,8 @@ constexpr std::string_view kPurpose = "transept client secret";
 constexpr size_t kCodeDigits = 64;  // hexadecimal
 constexpr char kBetween = '.';
 
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
 // RFC 4648, section 5, without padding: what may stand in the name of a subprotocol.
 std::string url_base64(std::string_view bytes) {
   std::string text = encode_base64(bytes);
@@ -46,9 +48,16 @@ ClientSecrets::ClientSecrets() {
   wipe(std::as_writable_bytes(std::span(words)));
 }
 
+// A key of its own: no code of this one is one that instances prove themselves with.
+ClientSecrets::ClientSecrets(const EcSecret& fleet) {
+  std::array<EcMac, 2> halves = {fleet.mac({bytes_of(kPurpose), bytes_of("1")}),
+                                 fleet.mac({bytes_of(kPurpose), bytes_of("2")})};
+  secret_ = std::make_shared<const HmacSha256>(std::as_bytes(std::span(halves)));
+  wipe(std::as_writable_bytes(std::span(halves)));
+}
+
 HmacSha256::Code ClientSecrets::code_of(std::string_view text) const {
-  return secret_->code(
-      {std::as_bytes(std::span(kPurpose.data(), kPurpose.size())), std::as_bytes(std::span(text.data(), text.size()))});
+  return secret_->code({bytes_of(kPurpose), bytes_of(text)});
 }
 
 std::string ClientSecrets::make(int64_t expires_at, std::string_view payload) const {
@@ -62,8 +71,7 @@ std::optional<std::string> ClientSecrets::payload_of(std::string_view key, int64
   if (key.size() <= kCodeDigits || key[kCodeDigits] != kBetween) return std::nullopt;
   const std::string_view text = key.substr(kCodeDigits + 1);
   const std::string code = hex_text(code_of(text));
-  if (!equal_in_constant_time(std::as_bytes(std::span(code.data(), code.size())),
-                              std::as_bytes(std::span(key.data(), kCodeDigits)))) {
+  if (!equal_in_constant_time(bytes_of(code), bytes_of(key.substr(0, kCodeDigits)))) {
     return std::nullopt;
   }
   const size_t end = text.find(kBetween);

@@ -1,5 +1,6 @@
 // Keys of a short life for pages whose visitors must not see an API key: OpenAI's ephemeral keys, "ek_...". They hold
-// when they end and what they are for, with a code of a secret that the server draws at its start; nothing is stored.
+// when they end and what they are for, with a code of a secret that the server draws at its start, or that a fleet has;
+// nothing is stored.
 // Immutable: thread-safe.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/hmac_sha256.h"
+#include "encoder_cache/ec_secret.h"
 
 namespace transept {
 
@@ -21,6 +23,8 @@ class ClientSecrets final {
 
   // With a secret of its own.
   ClientSecrets();
+  // With one of the fleet's: a key of one instance holds for all of them.
+  explicit ClientSecrets(const EcSecret& fleet);
 
   // Times are seconds since 1970. REQUIRES: at most kMaxPayloadBytes.
   std::string make(int64_t expires_at, std::string_view payload) const;

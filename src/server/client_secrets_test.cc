@@ -31,6 +31,19 @@ TEST(ClientSecrets, EveryPayloadIsTheNameOfASubprotocol) {
   }
 }
 
+TEST(ClientSecrets, KeysOfAFleetHoldForAllOfIt) {
+  const auto secret_of = [](std::string_view text) {
+    return EcSecret(std::as_bytes(std::span(text.data(), text.size())));
+  };
+  const ClientSecrets one(secret_of("a secret of the fleet")), other(secret_of("a secret of the fleet"));
+  const ClientSecrets stranger(secret_of("a secret of another one"));
+  const std::string key = one.make(1000, "payload");
+  EXPECT_EQ(other.payload_of(key, 999), "payload");
+  EXPECT_EQ(other.payload_of(key, 1000), std::nullopt);
+  EXPECT_EQ(stranger.payload_of(key, 0), std::nullopt);
+  EXPECT_EQ(ClientSecrets().payload_of(key, 0), std::nullopt);
+}
+
 TEST(ClientSecrets, NoByteMayChange) {
   const ClientSecrets secrets;
   const std::string key = secrets.make(1000, "payload");

@@ -74,6 +74,9 @@ void Server::serve(LoadedModel model, std::unique_ptr<Instance> instance) {
                                  .start_time_unix = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
                                  .state = state_,
                                  .instance = instance_.get()});
+  if (instance_ != nullptr && instance_->secret() != nullptr) {
+    context_->client_secrets = ClientSecrets(*instance_->secret());
+  }
   serve_live();
   if (instance_ != nullptr) {
     instance_->begin(*engine_, model_, [this](const TicketEnd& end) {

@@ -56,6 +56,7 @@ class Client final : public Responder {
     ended_ = true;
   }
   void abandon() override { ADD_FAILURE() << "a stream was abandoned"; }
+  void start_tunnel(Tunnel) override { ADD_FAILURE() << "a tunnel was begun"; }
   bool is_gone() const override {
     const MutexLock lock(mutex_);
     return gone_;
