@@ -88,7 +88,7 @@ class Connection:
         return self
 
     def read_head(self):
-        """The status and headers of the next final answer. Cut: the connection ended instead."""
+        """The status and headers of the next answer that is final, or switches protocols. Cut: the connection ended instead."""
         while True:
             try:
                 line = self.file.readline()
@@ -102,7 +102,7 @@ class Connection:
                     headers[name.strip().lower()] = value.strip()
             except ConnectionError as error:
                 raise Cut(str(error)) from error
-            if status >= 200:
+            if status >= 200 or status == 101:
                 return Answer(status, headers)
 
     def chunks(self):
