@@ -12,11 +12,12 @@ from epd_fleet import free_port
 from epd_load import BROKEN, ask, counts
 from epd_rows import answers_go_on
 
+import live_wire
 import proxies
 import serving
 import wire
-from proxies import changed, need, run, running
-from serving import TEXT_MODEL, wait_until
+from front import changed, need, run, running
+from serving import SPEECH_MODEL, TEXT_MODEL, wait_until
 
 DEPLOY = serving.ROOT / "deploy"
 SHAPE = "1E2D"
@@ -157,6 +158,32 @@ def events_come_one_by_one(setup, balancer):
         assert times[-1] - times[0] > 0.8 * one.PAUSE * (one.EVENTS - 1), "events come together: the balancer collects them"
 
 
+def live_audio_goes_through(setup, balancer):
+    """Sessions of both decode instances, whose transcripts are the file's; one that drains tells its sessions so, and the others go on."""
+    rate, frames, file = live_wire.clip(4)
+    with Redis() as redis, instances(setup.binary, SPEECH_MODEL, SHAPE, redis.url) as (_, decoders), tempfile.TemporaryDirectory() as folder, \
+            balancer(folder, [one.port for one in decoders]) as port, contextlib.ExitStack() as stack:
+        took = wait_until(lambda: wire.ask(port, wire.get("/health/ready")).status == 200, 20, 0.1)
+        assert took is not None, "the balancer finds nobody"
+        wanted = wire.ask(port, wire.form("/v1/audio/transcriptions", [("language", "en")], file), timeout=120).json()["text"].strip()
+        sessions = [stack.enter_context(live_wire.Session(port)) for _ in range(4)]
+        shares = [one.metric("live_sessions") for one in decoders]
+        setup.say(f"sessions of each decode instance: {shares}")
+        assert min(shares) >= 1 and sum(shares) == 4, shares
+        for session in sessions:
+            session.configure(rate)
+            assert session.transcribe(frames) == wanted
+        decoders[0].signal()
+        codes = []
+        for session in sessions:
+            session.send("session.update", session={"type": "transcription"})
+            while isinstance(event := session.receive(), dict) and event["type"] != "session.updated":
+                pass
+            codes.append(event if isinstance(event, int) else "goes on")
+        assert codes.count(1001) == shares[0] and codes.count("goes on") == shares[1], codes
+        assert decoders[0].wait(60) == 0
+
+
 def haproxy_before_two_decode_instances(setup):
     spreads_and_survives(setup, haproxy)
 
@@ -173,4 +200,13 @@ def nginx_collects_no_events(setup):
     events_come_one_by_one(setup, nginx)
 
 
-CASES = (haproxy_before_two_decode_instances, haproxy_collects_no_events, nginx_before_two_decode_instances, nginx_collects_no_events)
+def haproxy_passes_live_audio_on(setup):
+    live_audio_goes_through(setup, haproxy)
+
+
+def nginx_passes_live_audio_on(setup):
+    live_audio_goes_through(setup, nginx)
+
+
+CASES = (haproxy_before_two_decode_instances, haproxy_collects_no_events, haproxy_passes_live_audio_on, nginx_before_two_decode_instances,
+         nginx_collects_no_events, nginx_passes_live_audio_on)

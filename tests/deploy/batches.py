@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import front
 import harness
-import proxies
 import serving
 from packages import prepare_venv
 from serving import TEXT_MODEL
@@ -42,7 +42,7 @@ def contents(folder):
 
 
 def a_job_array_writes_what_one_run_writes(setup):
-    proxies.need("bash")
+    front.need("bash")
     flags = ["--language", "en", "--output-format", "json", "--beam-size", "1"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -62,7 +62,7 @@ def a_job_array_writes_what_one_run_writes(setup):
 
 
 def the_batch_script_says_what_is_missing(setup):
-    proxies.need("bash")
+    front.need("bash")
     env = {key: value for key, value in os.environ.items() if not key.startswith("SLURM")}
     for arguments, code, words in (([], 2, "usage: sbatch"), (["m", "o", "a"], 1, "start this with sbatch")):
         done = subprocess.run(["bash", BATCH, *arguments], env=env, capture_output=True, text=True, timeout=60)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from epd_fleet import free_port, is_alive
 
+import front
 import harness
-import proxies
 import serving
 import sound
 import wire
@@ -41,7 +41,7 @@ class Launched:
     """The script, in `with` until it is ready, and ended by SIGTERM (or `number`)."""
 
     def __init__(self, setup, model, ports, **variables):
-        proxies.need("bash", "redis-server", "setsid")
+        front.need("bash", "redis-server", "setsid")
         self.folder, self.ports = tempfile.TemporaryDirectory(), ports
         self.log = open(Path(self.folder.name) / "log", "w+b")
         variables = {"TRANSEPT": str(setup.binary), "TMPDIR": self.folder.name, **{name: str(port) for name, port in ports.items()}, **variables}
@@ -168,7 +168,7 @@ def the_script_says_why_it_does_not_start(setup):
     script_ends(setup, "encode has ended: ", model="/nowhere/model")
     with tempfile.TemporaryDirectory() as folder:
         for name in ("bash", "dirname", "env"):
-            (Path(folder) / name).symlink_to(proxies.need(name)[0])
+            (Path(folder) / name).symlink_to(front.need(name)[0])
         script_ends(setup, "no redis-server (Debian: apt install redis-server)", path=folder)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from epd_fleet import free_port
 from manifests import KUBERNETES, allowed, becomes_ready, check_pods_of, check_schemas, child, drain_seconds, kustomized, need_modules, of_kind, resolved
 
-import proxies
+import front
 import wire
 from serving import TEXT_MODEL, wait_until
 
@@ -102,7 +102,7 @@ def the_text_overlay_answers_and_ends_as_it_says(setup):
 
 
 def the_speech_overlay_transcribes(setup):
-    proxies.need("bash")
+    front.need("bash")
     import batches
 
     with tempfile.TemporaryDirectory() as name:
