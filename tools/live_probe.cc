@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
   const LiveCounts counts = host->counts();
   std::printf("all: told=%d revised=%d same=%d of %d hypotheses=%d lost=%d early=%d\n", static_cast<int>(told),
               static_cast<int>(revised), static_cast<int>(num_same), static_cast<int>(speakers.size()),
-              static_cast<int>(counts.num_hypotheses), static_cast<int>(counts.num_lost_hypotheses),
-              static_cast<int>(counts.num_early_finals));
+              static_cast<int>(counts[LiveCount::kHypotheses]), static_cast<int>(counts[LiveCount::kLostHypotheses]),
+              static_cast<int>(counts[LiveCount::kEarlyFinals]));
   return 0;
 }

@@ -46,13 +46,12 @@ class Running final {
   Status keep_up() {
     RETURN_IF_ERROR(job_.engine_failure());
     if (!turns_->is_written()) return absl::DataLossError("standard output: not everything could be written");
-    if (!job_.files.has_value() || turns_->num_segments() == num_written_) return ok_status();
-    const Transcript transcript = turns_->result().transcript;
-    num_written_ = transcript.segments.size();
+    if (!job_.files.has_value() || turns_->num_segments() == written_.segments.size()) return ok_status();
+    turns_->bring(written_);
     FoundFile input;
     input.path = "-";
     input.name = "live";
-    return write_outputs(*job_.files, input, transcript);
+    return write_outputs(*job_.files, input, written_);
   }
 
   // Reads what is there, and waits a little if nothing is. False at the end.
@@ -93,7 +92,7 @@ class Running final {
   std::unique_ptr<LiveSession> session_;  // from the first sample on
   std::vector<int16_t> samples_;
   bool is_waiting_ = false;
-  size_t num_written_ = 0;  // turns that are in the files
+  Transcript written_;  // what is in the files
 };
 
 // 0: standard output is no terminal, or one that cannot overwrite.

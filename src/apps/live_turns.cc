@@ -84,6 +84,17 @@ LiveTurns::Result LiveTurns::result() const {
   return result_;
 }
 
+void LiveTurns::bring(Transcript& transcript) const {
+  const MutexLock lock(mutex_);
+  const Transcript& whole = result_.transcript;
+  const size_t num_there = transcript.segments.size();
+  transcript.language = whole.language;
+  transcript.duration = whole.duration;
+  transcript.text += std::string_view(whole.text).substr(transcript.text.size());
+  transcript.segments.insert(transcript.segments.end(), whole.segments.begin() + static_cast<std::ptrdiff_t>(num_there),
+                             whole.segments.end());
+}
+
 size_t LiveTurns::num_segments() const {
   const MutexLock lock(mutex_);
   return result_.transcript.segments.size();

@@ -37,6 +37,8 @@ class LiveTurns final : public LiveObserver {
     int64_t num_failed = 0, num_words_told = 0, num_words_revised = 0;
   };
   Result result() const;
+  // Appends to `transcript`, which is empty or was brought here before, what has come since.
+  void bring(Transcript& transcript) const;
   size_t num_segments() const;
   bool is_finished() const;  // on_finished() was called
   bool is_written() const;   // the console took everything

@@ -9,8 +9,6 @@
 namespace transept {
 namespace {
 
-constexpr std::string_view kLogprobs = "item.input_audio_transcription.logprobs";
-constexpr std::string_view kHypothesis = "transept.hypothesis";
 constexpr std::string_view kBetweenKeywords = ", ";
 
 RealtimeError wrong_value(const std::string& path, std::string_view wanted, const Json& value) {
@@ -81,6 +79,7 @@ LiveOptions RealtimeConfig::live_options() const {
   options.delay = delay;
   options.turn_detection = turn_detection;
   options.wants_hypotheses = includes_hypotheses;
+  options.wants_logprobs = includes_logprobs;
   return options;
 }
 
@@ -209,19 +208,16 @@ RealtimeFailure read_include(const Json& value, const std::string& path, Realtim
   std::vector<std::string> names;
   if (RealtimeFailure error = read_texts(value, path, kMaxQuotedBytes * RealtimeServed::kMaxListItems, names))
     return error;
-  bool has_hypotheses = false;
+  config.includes_hypotheses = config.includes_logprobs = false;
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string entry = str_cat(path, "[", i, "]");
-    if (names[i] == kLogprobs) {
-      return refused_field(entry,
-                           "log-probabilities of live transcripts are not served; POST /v1/audio/transcriptions "
-                           "with verbose_json has those of segments");
+    if (names[i] == kIncludeLogprobs) {
+      config.includes_logprobs = true;
+    } else if (names[i] == kIncludeHypotheses) {
+      config.includes_hypotheses = true;
+    } else {
+      return field_failure(str_cat(path, "[", i, "]"), str_cat("there is no ", in_quotes(names[i]), " to include"));
     }
-    if (names[i] != kHypothesis)
-      return field_failure(entry, str_cat("there is no ", in_quotes(names[i]), " to include"));
-    has_hypotheses = true;
   }
-  config.includes_hypotheses = has_hypotheses;
   return std::nullopt;
 }
 

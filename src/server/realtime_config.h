@@ -25,6 +25,10 @@ struct RealtimeServed {
   static constexpr size_t kMaxListItems = 1024;  // keywords, languages, things to include
 };
 
+// What a session may include.
+inline constexpr std::string_view kIncludeLogprobs = "item.input_audio_transcription.logprobs";
+inline constexpr std::string_view kIncludeHypotheses = "transept.hypothesis";
+
 struct RealtimeConfig {
   RealtimeFormat format;
   std::string model;  // "": the first one served
@@ -32,7 +36,7 @@ struct RealtimeConfig {
   std::vector<std::string> keywords, languages;
   LiveDelay delay = LiveDelay::kMedium;
   std::optional<LiveTurnDetection> turn_detection = LiveTurnDetection{};
-  bool includes_hypotheses = false;
+  bool includes_hypotheses = false, includes_logprobs = false;
 
   LiveOptions live_options() const;
 };

@@ -269,16 +269,19 @@ TEST(OpenAiDialect, ASessionIsATranscription) {
   EXPECT_EQ(update(openai_dialect(), R"({"type": "session.update"})", config)->code, "missing_required_parameter");
 }
 
-TEST(OpenAiDialect, OfWhatMayBeIncludedHypothesesAreServed) {
+TEST(OpenAiDialect, HypothesesAndLogprobsMayBeIncluded) {
   RealtimeConfig config;
   const auto failure = [&](std::string_view include) {
     return update(openai_dialect(), str_cat(R"({"type": "session.update", "session": {"include": )", include, "}}"),
                   config);
   };
-  EXPECT_EQ(failure(R"(["item.input_audio_transcription.logprobs"])")->code, "unsupported");
+  EXPECT_FALSE(failure(R"(["item.input_audio_transcription.logprobs"])").has_value());
+  EXPECT_TRUE(config.live_options().wants_logprobs);
+  EXPECT_FALSE(config.live_options().wants_hypotheses);
   EXPECT_EQ(failure(R"(["transept.hypothesis", "x"])")->param, "session.include[1]");
   EXPECT_FALSE(failure(R"(["transept.hypothesis"])").has_value());
   EXPECT_TRUE(config.live_options().wants_hypotheses);
+  EXPECT_FALSE(config.live_options().wants_logprobs);
   EXPECT_FALSE(failure("[]").has_value());
   EXPECT_FALSE(config.live_options().wants_hypotheses);
   EXPECT_FALSE(failure(R"(["transept.hypothesis"])").has_value());
@@ -325,12 +328,26 @@ TEST(OpenAiDialect, WritesASession) {
   other.config.format = {RealtimeFormat::Kind::kPcmu, 8000};
   other.config.turn_detection = std::nullopt;
   other.config.keywords = {"a"};
-  other.config.includes_hypotheses = true;
+  other.config.includes_hypotheses = other.config.includes_logprobs = true;
   const std::string text = written([&](auto& out) { openai_dialect().updated(other, out); }).front();
   EXPECT_NE(text.find(R"("format": {"type": "audio/pcmu"})"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("turn_detection": null)"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("keywords": ["a"])"), std::string::npos) << text;
-  EXPECT_NE(text.find(R"("include": ["transept.hypothesis"])"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("include": ["item.input_audio_transcription.logprobs", "transept.hypothesis"])"),
+            std::string::npos)
+      << text;
+}
+
+TEST(OpenAiDialect, WritesLogprobsOfTokensWithTheirBytes) {
+  LiveTranscript transcript;
+  transcript.text = "a é";
+  transcript.tokens = {{" a", -0.25f}, {" \xC3", -std::numeric_limits<float>::infinity()}, {"\xA9", 0}};
+  const std::string text = written([&](auto& out) { openai_dialect().completed("i", transcript, out); }).front();
+  EXPECT_NE(text.find(R"("logprobs": [{"token": " a", "logprob": -0.25, "bytes": [32, 97]}, )"
+                      "{\"token\": \" \xEF\xBF\xBD\", \"logprob\": -9999, \"bytes\": [32, 195]}, "
+                      "{\"token\": \"\xEF\xBF\xBD\", \"logprob\": 0, \"bytes\": [169]}]"),
+            std::string::npos)
+      << text;
 }
 
 TEST(OpenAiDialect, WritesAnItemsEvents) {

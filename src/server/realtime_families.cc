@@ -35,10 +35,11 @@ void append_realtime_families(const RealtimeStats& stats, const std::string& mod
   out.counts("transept:live_hypotheses_total",
              "Hypotheses over open items: answered, or lost: refused by a full queue, failed, or overtaken by the end "
              "of their item.",
-             "what", {{"answered", heard.num_hypotheses}, {"lost", heard.num_lost_hypotheses}});
-  out.count("transept:live_words_total", "Words that were sent before their item's commit.", heard.num_words_told);
+             "what", {{"answered", heard[LiveCount::kHypotheses]}, {"lost", heard[LiveCount::kLostHypotheses]}});
+  out.count("transept:live_words_total", "Words that were sent before their item's commit.",
+            heard[LiveCount::kWordsTold]);
   out.count("transept:live_revised_words_total", "Of these, words that the transcript has not at their place.",
-            heard.num_words_revised);
+            heard[LiveCount::kWordsRevised]);
   out.counts("transept:live_client_events_total",
              "Messages of live clients by what they ask for; error: refused, counted besides.", "kind",
              by_name(RealtimeCounts::kInNames, counts.in));

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/quoted.h"
+#include "base/utf8.h"
 #include "request/field_reader.h"
+#include "request/result_json.h"
 
 namespace transept {
 namespace {
@@ -22,6 +24,7 @@ constexpr std::string_view kUnsupported[] = {
 };
 
 constexpr std::string_view kInput = "session.audio.input";
+constexpr float kLeastLogprob = -9999;  // JSON has no infinity
 
 std::string_view format_name(RealtimeFormat::Kind kind) {
   switch (kind) {
@@ -49,6 +52,19 @@ Json transcription_json(const RealtimeConfig& config) {
                            {"prompt", text_or_null(config.prompt)},
                            {"keywords", texts_json(config.keywords)},
                            {"delay", live_delay_name(config.delay)}});
+}
+
+// What is half a character in a token is U+FFFD in its text; its bytes have it.
+Json logprobs_json(const std::vector<LiveToken>& tokens) {
+  Json::Array array;
+  for (const LiveToken& token : tokens) {
+    Json::Array bytes;
+    for (const char c : token.bytes) bytes.emplace_back(static_cast<int64_t>(static_cast<unsigned char>(c)));
+    array.emplace_back(Json::Object{{"token", sanitize_utf8(token.bytes)},
+                                    {"logprob", short_number(std::max(token.logprob, kLeastLogprob))},
+                                    {"bytes", std::move(bytes)}});
+  }
+  return Json(std::move(array));
 }
 
 RealtimeFailure read_rate(const Json& value, const std::string& path, const RealtimeFormat& format, int32_t& out) {
@@ -98,8 +114,8 @@ RealtimeFailure read_format(const Json& value, const std::string& path, Realtime
 RealtimeFailure read_input(const Json& value, const std::string& path, const RealtimeServed& served,
                            RealtimeConfig& config) {
   if (value.is_null()) {
-    const bool includes_hypotheses = config.includes_hypotheses;
-    config = RealtimeConfig{.includes_hypotheses = includes_hypotheses};
+    config = RealtimeConfig{.includes_hypotheses = config.includes_hypotheses,
+                            .includes_logprobs = config.includes_logprobs};
     return std::nullopt;
   }
   return read_members(
@@ -182,7 +198,10 @@ Json turn_detection_json(const RealtimeConfig& config) {
 }
 
 Json include_json(const RealtimeConfig& config) {
-  return config.includes_hypotheses ? Json(Json::Array{"transept.hypothesis"}) : Json();
+  Json::Array names;
+  if (config.includes_logprobs) names.emplace_back(kIncludeLogprobs);
+  if (config.includes_hypotheses) names.emplace_back(kIncludeHypotheses);
+  return names.empty() ? Json() : Json(std::move(names));
 }
 
 Json session_json(const RealtimeView& session) {
@@ -251,6 +270,7 @@ void OpenAiDialect::completed(const std::string& item, const LiveTranscript& tra
   if (!transcript.language.empty()) {
     fields.emplace_back("languages", Json::Array{Json(Json::Object{{"code", transcript.language}})});
   }
+  if (!transcript.tokens.empty()) fields.emplace_back("logprobs", logprobs_json(transcript.tokens));
   if (transcript.was_revised) fields.emplace_back("transept_revised", true);
   out.add(str_cat(kTranscriptionEvent, "completed"), std::move(fields));
 }

@@ -229,7 +229,9 @@ TEST_F(RealtimeTest, MetricsKnowTheSessions) {
   start();
   opened(request());
   refused(request("?model=third"));
-  speech->live_counts = {.num_hypotheses = 7, .num_words_told = 5, .num_words_revised = 2};
+  speech->live_counts[LiveCount::kHypotheses] = 7;
+  speech->live_counts[LiveCount::kWordsTold] = 5;
+  speech->live_counts[LiveCount::kWordsRevised] = 2;
   const RealtimeStats stats{hub->counts(), hub->speech().counts()};
   const auto metrics = PrometheusText::parse(house.metrics().text({}, 0, {}, nullptr, &stats));
   ASSERT_TRUE(metrics.ok()) << metrics.status();

@@ -62,6 +62,7 @@ StatusOr<int64_t> ClipRunner::run_window(const Window& window) {
 WindowSegments ClipRunner::cut(const Window& window, const WindowAnswer& answer) const {
   WindowTokens tokens;
   tokens.tokens = answer.tokens;
+  tokens.logprobs = answer.logprobs;
   tokens.seek = window.seek;
   tokens.segment_size = window.size;
   tokens.timestamp_begin = options_.timestamp_begin;
@@ -72,8 +73,9 @@ WindowSegments ClipRunner::cut(const Window& window, const WindowAnswer& answer)
   for (const Segment& segment : segments.segments) used += segment.tokens.size();
   Segment rest;
   rest.seek = window.seek;
-  rest.tokens.assign(answer.tokens.begin() + static_cast<std::ptrdiff_t>(std::min(used, answer.tokens.size())),
-                     answer.tokens.end());
+  const auto first = static_cast<std::ptrdiff_t>(std::min(used, answer.tokens.size()));
+  rest.tokens.assign(answer.tokens.begin() + first, answer.tokens.end());
+  if (!answer.logprobs.empty()) rest.token_logprobs.assign(answer.logprobs.begin() + first, answer.logprobs.end());
   rest.start = static_cast<double>(segments.next_seek) / kFramesPerSecond;
   rest.end = static_cast<double>(end) / kFramesPerSecond;
   if (std::ranges::any_of(rest.tokens, [&](int32_t id) { return decoder_.is_text(id); })) {

@@ -24,7 +24,7 @@ int64_t frames_of(double seconds) { return std::llround(seconds * kFramesPerSeco
 }  // namespace
 
 void LiveHypotheses::set_options(std::unique_ptr<WindowDecoder> decoder, const LivePolicy& policy, double threshold) {
-  if (attempt_.has_value()) tally_.lost_hypotheses += 1;
+  if (attempt_.has_value()) tally_[LiveCount::kLostHypotheses] += 1;
   attempt_.reset();
   decoder_ = std::move(decoder);
   policy_ = policy;
@@ -59,7 +59,7 @@ void LiveHypotheses::begin_item(int64_t frame, std::optional<int64_t> speech) {
 }
 
 std::string LiveHypotheses::end_item() {
-  if (attempt_.has_value()) tally_.lost_hypotheses += 1;
+  if (attempt_.has_value()) tally_[LiveCount::kLostHypotheses] += 1;
   attempt_.reset();
   item_begin_.reset();
   levels_.clear();
@@ -114,7 +114,7 @@ void LiveHypotheses::consider(const LiveEar& ear) {
   }
   const int64_t now = ear.num_frames();
   if (now - window_begin_ > kLostWindow) {
-    if (attempt_.has_value()) tally_.lost_hypotheses += 1;
+    if (attempt_.has_value()) tally_[LiveCount::kLostHypotheses] += 1;
     attempt_.reset();
     tell(agreement_.close_window());
     begin_window(now - kLongWindow);
@@ -168,7 +168,7 @@ void LiveHypotheses::start(Attempt attempt) {
   attempt.asks_language = !has_language_;
   // A full queue, say: the next hop tries again.
   if (!ask(attempt).ok()) {
-    tally_.lost_hypotheses += 1;
+    tally_[LiveCount::kLostHypotheses] += 1;
     return;
   }
   attempt_ = std::move(attempt);
@@ -200,7 +200,7 @@ void LiveHypotheses::take_answer() {
     const Attempt attempt = std::move(*attempt_);
     attempt_.reset();
     if (status.ok()) status = read(attempt, **answered);
-    (status.ok() ? tally_.hypotheses : tally_.lost_hypotheses) += 1;
+    (status.ok() ? tally_[LiveCount::kHypotheses] : tally_[LiveCount::kLostHypotheses]) += 1;
   }
 }
 

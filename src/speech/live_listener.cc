@@ -13,6 +13,24 @@ constexpr double kMostUnbegunSeconds = 60;  // of audio whose finals wait for ot
 constexpr double kKeptLanguageSeconds = 5;  // of an item that tells the language of the next ones
 constexpr int64_t kPieceMs = 100;
 
+// Those that have log-probabilities, and are text.
+std::vector<LiveToken> tokens_of(const Transcript& transcript, const SpeechModel& model) {
+  std::vector<LiveToken> tokens;
+  std::vector<int32_t> previous;
+  for (const Segment& segment : transcript.segments) {
+    for (size_t i = 0; i < segment.token_logprobs.size(); ++i) {
+      const int32_t id = segment.tokens[i];
+      const bool is_text = model.tokens == nullptr || id < model.generation->eos_token_ids.front();
+      if (!is_text || model.tokenizer->is_special(id)) continue;
+      LiveToken token{.logprob = segment.token_logprobs[i]};
+      model.tokenizer->append_bytes(previous, id, token.bytes);
+      previous.push_back(id);
+      tokens.push_back(std::move(token));
+    }
+  }
+  return tokens;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<WindowDecoder>> LiveListener::make_decoder(const House& house, const LiveOptions& options) {
@@ -74,7 +92,7 @@ void LiveListener::hear(std::span<const int16_t> samples) {
 void LiveListener::hear_piece(std::span<const int16_t> samples) {
   const int64_t begin = recording_.end();
   recording_.append(samples);
-  house_.tally->audio_ms += ms_before(recording_.end()) - ms_before(begin);
+  (*house_.tally)[LiveCount::kAudioMs] += ms_before(recording_.end()) - ms_before(begin);
   if (!turns_.has_value() && !item_.has_value()) begin_item(begin, std::nullopt);
   decided_.clear();
   ear_->push(samples, decided_);
@@ -138,7 +156,7 @@ void LiveListener::commit_item(int64_t end) {
   if (early_.has_value() && early_->begin == item.begin && early_->end == end) {
     final.transcript = early_->transcript;
     early_.reset();
-    house_.tally->early_finals += 1;
+    (*house_.tally)[LiveCount::kEarlyFinals] += 1;
     house_.on_ready();  // it may have been complete already, when it was no final that could be told
   } else {
     drop_early();
@@ -157,7 +175,7 @@ void LiveListener::drop_item() {
   if (!item_.has_value()) return;
   hypotheses_.end_item();
   item_.reset();
-  house_.tally->dropped += 1;
+  (*house_.tally)[LiveCount::kDropped] += 1;
 }
 
 // The next turn begins behind what was heard.
@@ -251,7 +269,7 @@ void LiveListener::tell_news() {
 void LiveListener::complete(const Final& final, LiveFinalAnswer answer) {
   LiveTally& tally = *house_.tally;
   if (!answer.result.ok()) {
-    tally.failed += 1;
+    tally[LiveCount::kFailed] += 1;
     return observer_.on_failed(final.item, answer.result.status());
   }
   keep_language(answer, final.seconds);
@@ -261,14 +279,15 @@ void LiveListener::complete(const Final& final, LiveFinalAnswer answer) {
   transcript.seconds = final.seconds;
   transcript.language = answer.result->transcript.language;
   transcript.languages = std::move(answer.languages);
+  transcript.tokens = tokens_of(answer.result->transcript, *house_.model);
   transcript.num_words_told = final.num_words_told;
   if (transcript.was_revised) transcript.num_words_revised = num_revised_words(final.told, transcript.text);
   transcript.counts = answer.result->counts;
   transcript.times = answer.result->times;
-  tally.completed += 1;
-  tally.revised += transcript.was_revised ? 1 : 0;
-  tally.words_told += transcript.num_words_told;
-  tally.words_revised += transcript.num_words_revised;
+  tally[LiveCount::kCompleted] += 1;
+  tally[LiveCount::kRevised] += transcript.was_revised ? 1 : 0;
+  tally[LiveCount::kWordsTold] += transcript.num_words_told;
+  tally[LiveCount::kWordsRevised] += transcript.num_words_revised;
   const std::string_view rest =
       std::string_view(transcript.text).substr(transcript.was_revised ? 0 : final.told.size());
   if (!transcript.was_revised && !rest.empty()) observer_.on_delta(final.item, rest);

@@ -11,12 +11,19 @@
 
 namespace transept {
 
+// What one token adds to a text.
+struct LiveToken {
+  std::string bytes;  // may begin or end within a character
+  float logprob = 0;
+};
+
 struct LiveTranscript {
   std::string text;                      // of Transcriber, without white space at both ends
   bool was_revised = false;              // `text` does not begin with the deltas joined; else it is the deltas joined
   double seconds = 0;                    // of audio
   std::string language;                  // "": the model has one alone, or there was no speech
   std::vector<LanguageGuess> languages;  // most probable first; empty: not detected
+  std::vector<LiveToken> tokens;         // with LiveOptions::wants_logprobs: joined they are `text`, white space aside
   int64_t num_words_told = 0;            // in deltas before the commit
   int64_t num_words_revised = 0;         // of these, not in `text` at their place
   TranscribeCounts counts;               // of the transcription

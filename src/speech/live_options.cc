@@ -96,6 +96,7 @@ TranscribeOptions live_transcribe_options(const TranscribeOptions& base, const L
   made.initial_prompt = strip_space(options.prompt);
   made.hotwords = strip_space(options.hotwords);
   made.cache_salt = options.cache_salt;
+  made.token_logprobs = options.wants_logprobs;
   return made;
 }
 

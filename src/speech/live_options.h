@@ -56,6 +56,7 @@ struct LiveOptions {
   double max_item_seconds = 1800;                                         // without turn detection; above 0, to 14400
   std::string cache_salt;
   bool wants_hypotheses = false;  // LiveObserver::on_hypothesis is called
+  bool wants_logprobs = false;    // LiveTranscript::tokens
 
   bool operator==(const LiveOptions&) const = default;
 };

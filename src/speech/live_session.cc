@@ -199,6 +199,12 @@ Status LiveSession::Core::append(std::vector<int16_t> samples) {
   if (static_cast<double>(num_waiting_) / options_.sampling_rate > kLiveHighSeconds) was_high_ = true;
   // A second at a time, so that other sessions have their turns.
   const auto piece = static_cast<std::ptrdiff_t>(options_.sampling_rate);
+  // What waits is joined: a client that sends a sample at a time costs its samples, and no more.
+  if (Audio* last = commands_.empty() ? nullptr : std::get_if<Audio>(&commands_.back());
+      last != nullptr && std::ssize(last->samples) + count <= piece) {
+    last->samples.insert(last->samples.end(), samples.begin(), samples.end());
+    return ok_status();
+  }
   if (count <= piece) {
     push(Audio{std::move(samples)});
     return ok_status();
@@ -385,7 +391,7 @@ StatusOr<std::unique_ptr<LiveSession>> LiveSession::create(LiveHost& host, const
     impl.num_sessions.fetch_sub(1);
     return status;
   }
-  impl.tally.sessions += 1;
+  impl.tally[LiveCount::kSessions] += 1;
   return std::unique_ptr<LiveSession>(new LiveSession(std::move(core)));
 }
 

@@ -160,7 +160,7 @@ TEST_P(LiveSessionTest, TurnsAreWhatTheirTimesSay) {
       EXPECT_EQ(completed[i].text,
                 offline_text(*house_, std::span(samples).subspan(begin, end - begin), rate, offline));
     }
-    EXPECT_EQ(host_->counts().num_failed, 0);
+    EXPECT_EQ(host_->counts()[LiveCount::kFailed], 0);
     EXPECT_NEAR(static_cast<double>(started[0].ms), 1200, 100);
     EXPECT_NEAR(static_cast<double>(stopped.back().ms), 9200, 100);
     if (bounds.empty()) bounds = found;
@@ -184,7 +184,7 @@ TEST_P(LiveSessionTest, APauseBeginsTheTranscript) {
   session->finish();
   ASSERT_TRUE(log_->wait_for("finished"));
   ASSERT_EQ(log_->of("completed").size(), 1u);
-  EXPECT_EQ(host_->counts().num_early_finals, 1);
+  EXPECT_EQ(host_->counts()[LiveCount::kEarlyFinals], 1);
   const int64_t start = log_->of("started")[0].ms, stop = log_->of("stopped")[0].ms;
   EXPECT_NEAR(static_cast<double>(start), 700, 50);
   // Sound ends at 4.35 s; the detector hears that a little later.
@@ -208,7 +208,7 @@ TEST_P(LiveSessionTest, ATranscriptThatWasEarlyIsTold) {
   ASSERT_TRUE(session->append_pcm16(std::vector<int16_t>(8000)).ok());
   ASSERT_TRUE(log_->wait_for("committed"));
   ASSERT_TRUE(log_->wait_for("completed"));  // without a further sample
-  EXPECT_EQ(host_->counts().num_early_finals, 1);
+  EXPECT_EQ(host_->counts()[LiveCount::kEarlyFinals], 1);
 }
 
 // The client commits in a pause, after the transcript of what was said until then has begun.
@@ -225,7 +225,7 @@ TEST_P(LiveSessionTest, ATranscriptOfFewerSamplesIsNotUsed) {
   ASSERT_TRUE(session->commit().ok());
   session->finish();
   ASSERT_TRUE(log_->wait_for("finished"));
-  EXPECT_EQ(host_->counts().num_early_finals, 0);
+  EXPECT_EQ(host_->counts()[LiveCount::kEarlyFinals], 0);
   const auto item = std::span(samples).subspan(static_cast<size_t>(log_->of("started")[0].ms * 16));
   EXPECT_EQ(log_->of("completed")[0].transcript.seconds, static_cast<double>(item.size()) / 16000);
   EXPECT_EQ(log_->of("completed")[0].text, offline_text(*house_, item, 16000));
@@ -512,7 +512,7 @@ TEST_P(LiveSessionTest, OnlySoManySessionsAreOpen) {
   first->reset();
   EXPECT_TRUE(LiveSession::create(*host, {}, log_).ok());
   second->reset();
-  EXPECT_EQ(host->counts().num_sessions, 3);
+  EXPECT_EQ(host->counts()[LiveCount::kSessions], 3);
 }
 
 // A file pushed at once: the caller is told when to go on.
@@ -536,13 +536,13 @@ TEST_P(LiveSessionTest, HypothesesComeBeforeTheCommitAndOnlyGrow) {
   const auto session = open(options);
   const std::vector<int16_t> samples = chatter(6);
   for (size_t at = 0; at < samples.size(); at += 4800) {
-    const int64_t before = host_->counts().num_hypotheses;
+    const int64_t before = host_->counts()[LiveCount::kHypotheses];
     ASSERT_TRUE(session->append_pcm16(std::span(samples).subspan(at, 4800)).ok());
     if (at >= 9600) {
-      for (int i = 0; i < 6000 && host_->counts().num_hypotheses == before; ++i) {
+      for (int i = 0; i < 6000 && host_->counts()[LiveCount::kHypotheses] == before; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
-      ASSERT_GT(host_->counts().num_hypotheses, before);
+      ASSERT_GT(host_->counts()[LiveCount::kHypotheses], before);
     }
   }
   // Loops are given up, and this Moonshine says little else.
@@ -552,7 +552,7 @@ TEST_P(LiveSessionTest, HypothesesComeBeforeTheCommitAndOnlyGrow) {
   const LiveTranscript transcript = log_->of("completed")[0].transcript;
   EXPECT_EQ(transcript.text, offline_text(*house_, samples, 16000));
   EXPECT_EQ(transcript.text.starts_with(log_->joined_deltas(0)), !transcript.was_revised);
-  EXPECT_EQ(host_->counts().num_words_told, transcript.num_words_told);
+  EXPECT_EQ(host_->counts()[LiveCount::kWordsTold], transcript.num_words_told);
 }
 
 TEST_P(LiveSessionTest, SilenceAndXhighHaveNoHypotheses) {
@@ -571,7 +571,7 @@ TEST_P(LiveSessionTest, SilenceAndXhighHaveNoHypotheses) {
   ASSERT_TRUE(session->commit().ok());
   ASSERT_TRUE(log_->wait_for("completed"));
   EXPECT_TRUE(log_->of("hypothesis").empty());
-  EXPECT_EQ(host_->counts().num_hypotheses + host_->counts().num_lost_hypotheses, 0);
+  EXPECT_EQ(host_->counts()[LiveCount::kHypotheses] + host_->counts()[LiveCount::kLostHypotheses], 0);
 }
 
 TEST_P(LiveSessionTest, ClearEndsAnItemWithoutAWord) {

@@ -50,6 +50,8 @@ struct TranscribeOptions {
   std::string append_punctuations = std::string(kAppendPunctuations);
   std::optional<double> hallucination_silence_threshold;  // seconds; needs word_timestamps
 
+  bool token_logprobs = false;  // Segment::token_logprobs; changes no answer
+
   std::string clip_timestamps = "0";       // parse_clip_timestamps
   double max_audio_seconds = 4 * 60 * 60;  // longer audio is an error
 

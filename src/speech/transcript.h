@@ -21,6 +21,7 @@ struct Segment {
   std::vector<int32_t> tokens;                                                         // timestamps included
   double temperature = 0, avg_logprob = 0, compression_ratio = 0, no_speech_prob = 0;  // of its window
   std::vector<Word> words = {};
+  std::vector<float> token_logprobs = {};  // of tokens, each; empty unless they were asked for
 };
 
 struct Transcript {

@@ -394,6 +394,19 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
   return read_answer(output, params);
 }
 
+// Of the first num_tokens tokens.
+std::vector<float> WindowDecoder::logprobs_of(const CompletionOutput& answer, size_t num_tokens) {
+  CHECK(answer.logprobs.has_value() && answer.logprobs->size() >= num_tokens, "no log-probabilities of tokens");
+  std::vector<float> logprobs;
+  for (size_t i = 0; i < num_tokens; ++i) {
+    const PositionLogprobs& entries = (*answer.logprobs)[i];
+    const auto chosen = std::ranges::find(entries, answer.token_ids[i], &TokenLogprob::token_id);
+    CHECK(chosen != entries.end(), "no log-probability of token ", answer.token_ids[i]);
+    logprobs.push_back(chosen->logprob);
+  }
+  return logprobs;
+}
+
 StatusOr<WindowAnswer> WindowDecoder::read_answer(const RequestOutput& output, const SamplingParams& params) const {
   if (output.outputs.empty()) return absl::InternalError("the engine gave no answer");
   const auto tokens_of = [&](const CompletionOutput& answer) {
@@ -410,6 +423,7 @@ StatusOr<WindowAnswer> WindowDecoder::read_answer(const RequestOutput& output, c
   WindowAnswer answer;
   answer.tokens = tokens_of(*best);
   answer.num_generated = static_cast<int64_t>(best->token_ids.size());
+  if (options_.token_logprobs) answer.logprobs = logprobs_of(*best, answer.tokens.size());
   answer.temperature = static_cast<double>(params.temperature);
   answer.scores.avg_logprob = best->cumulative_logprob / static_cast<double>(answer.tokens.size() + 1);
   answer.scores.compression_ratio = compression_ratio(strip_space(whole_text(answer.tokens)));
@@ -437,6 +451,7 @@ SamplingParams WindowDecoder::params_of(const Prompt& prompt, double temperature
   // The last token takes no position: nothing follows it. The reference takes it, too (decoding.py, _main_loop).
   const int32_t room = max_len_ + 1 - static_cast<int32_t>(prompt.ids.size());
   asked.max_tokens = std::min(room, model_.tokens != nullptr ? max_len_ / 2 : most_tokens(seconds));
+  if (options_.token_logprobs) asked.logprobs = 0;
   if (model_.tokens != nullptr && model_.tokens->no_speech.has_value()) {
     asked.probe = PromptProbe{prompt.start_index, *model_.tokens->no_speech};
   }

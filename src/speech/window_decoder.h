@@ -26,6 +26,7 @@ namespace transept {
 
 struct WindowAnswer {
   std::vector<int32_t> tokens;  // without end token and what follows it
+  std::vector<float> logprobs;  // of these, with TranscribeOptions::token_logprobs
   int64_t num_generated = 0;    // end token included
   WindowScores scores;
   double temperature = 0;
@@ -110,6 +111,7 @@ class WindowDecoder final {
   SamplingParams language_params() const;
   SamplingParams params(double temperature) const;
   SamplingParams params_of(const Prompt& prompt, double temperature, double seconds) const;
+  static std::vector<float> logprobs_of(const CompletionOutput& answer, size_t num_tokens);
   StatusOr<WindowAnswer> read_answer(const RequestOutput& output, const SamplingParams& params) const;
   StatusOr<WindowAnswer> decode_at(const EncodedInput& window, const std::vector<int32_t>& prompt,
                                    const SamplingParams& params) const;

@@ -43,6 +43,10 @@ class WindowCutter final {
     segment.start = offset + from;
     segment.end = offset + std::max(from, to);
     segment.tokens.assign(tokens.begin(), tokens.end());
+    if (!window_.logprobs.empty()) {
+      const auto logprobs = window_.logprobs.subspan(begin, end - begin);
+      segment.token_logprobs.assign(logprobs.begin(), logprobs.end());
+    }
     return segment;
   }
 
@@ -218,6 +222,7 @@ void clear_empty_segments(std::span<Segment> segments) {
     if (segment.start != segment.end && !strip_space(segment.text).empty()) continue;
     segment.text.clear();
     segment.tokens.clear();
+    segment.token_logprobs.clear();
     segment.words.clear();
   }
 }

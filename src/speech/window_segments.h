@@ -15,11 +15,12 @@ inline constexpr double kFramesPerSecond = 100;
 inline constexpr int64_t kWindowFrames = 3000;
 
 struct WindowTokens {
-  std::span<const int32_t> tokens;  // generated tokens, without <|endoftext|>
-  int64_t seek = 0;                 // frame at which the window begins
-  int64_t segment_size = 0;         // frames of the window that hold audio
-  int32_t timestamp_begin = 0;      // <|0.00|>; ids from here on are timestamps
-  int64_t input_stride = 2;         // frames per timestamp step of 0.02 s
+  std::span<const int32_t> tokens;       // generated tokens, without <|endoftext|>
+  std::span<const float> logprobs = {};  // of the tokens, each; or none
+  int64_t seek = 0;                      // frame at which the window begins
+  int64_t segment_size = 0;              // frames of the window that hold audio
+  int32_t timestamp_begin = 0;           // <|0.00|>; ids from here on are timestamps
+  int64_t input_stride = 2;              // frames per timestamp step of 0.02 s
 };
 
 struct WindowSegments {

@@ -93,14 +93,6 @@ def read_item(receive):
     return events
 
 
-def of_one_server(test):
-    """The proxy passes no WebSockets on."""
-    def run(world):
-        return world.tally.skip("live audio through a fleet") if world.options.through else test(world)
-    return run
-
-
-@of_one_server
 def test_a_session(world):
     rate, frames = pcm(world.tone)
     wanted = offline(world, rate, frames)
@@ -132,7 +124,23 @@ def test_a_session(world):
         same(receive().error.code, "unsupported_event")
 
 
-@of_one_server
+def test_logprobs(world):
+    rate, frames = pcm(world.tone)
+    wanted = offline(world, rate, frames)
+    with client(world, world.speech).realtime.connect(model=MODEL) as session:
+        receive = lambda: checked(session.recv_bytes())
+        receive()
+        session.session.update(session={**configuration(rate), "include": ["item.input_audio_transcription.logprobs"]})
+        same(receive().session.include, ["item.input_audio_transcription.logprobs"])
+        session.input_audio_buffer.append(audio=pieces(frames, len(frames))[0])
+        session.input_audio_buffer.commit()
+        events = read_item(receive)
+        check_item(events, wanted)
+        tokens = events[-1].logprobs
+        same(b"".join(bytes(token.bytes) for token in tokens).decode().strip(), wanted)
+        assert all(token.logprob <= 0 for token in tokens), tokens
+
+
 def test_turns(world):
     """Turn detection: the item's bounds are those of its two events."""
     rate, frames = pcm(world.tone)
@@ -157,7 +165,6 @@ def test_turns(world):
         same(events[-1].transcript, offline(world, rate, everything[at(started.audio_start_ms):at(stopped.audio_end_ms)]))
 
 
-@of_one_server
 def test_async(world):
     rate, frames = pcm(world.tone)
     wanted = offline(world, rate, frames)
@@ -182,7 +189,6 @@ def test_async(world):
     same(len(set(asyncio.run(all_of_them()))), 4, "ids of four sessions")
 
 
-@of_one_server
 def test_client_secrets(world):
     api = client(world, world.speech)
     secret = api.realtime.client_secrets.create(expires_after={"anchor": "created_at", "seconds": 60}, session=configuration(24000))
@@ -192,7 +198,6 @@ def test_client_secrets(world):
         same(checked(session.recv_bytes()).session.audio.input.transcription.language, "en")
 
 
-@of_one_server
 def test_refused(world):
     rate, _ = pcm(world.tone)
     api = client(world, world.speech)
@@ -206,7 +211,6 @@ def test_refused(world):
             assert kind in error.message or kind in error.param, error
 
 
-@of_one_server
 def test_beta(world):
     """The beta's form, by the client's own beta resource."""
     rate, frames = pcm(world.tone)
