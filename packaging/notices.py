@@ -34,6 +34,7 @@ LICENCES = {
     "prometheus-cpp": "MIT",
     "ucx": "BSD-3-Clause",
     "utf8proc": "MIT AND Unicode-DFS-2015",
+    "vulkan-loader": "Apache-2.0",
     "zeromq3": "LGPL-3.0-or-later",  # with an exception for static linking, which SPDX has no name for
     "zlib": "Zlib",
 }
@@ -41,7 +42,7 @@ LICENCES = {
 INTERFACES = ("glibc", "linux")
 LOADED = {"ffmpeg": "reads audio that is no plain WAV", "curl": "fetches models by name", "freetype": "draws the questions of --header-font",
           "hiredis": "reaches Redis for fleets of encoders", "ucx": "moves rows of such fleets between machines",
-          "zeromq3": "joins the instances of such fleets"}
+          "vulkan-loader": "lists the devices of transept devices", "zeromq3": "joins the instances of such fleets"}
 INSIDE, LINKED, OPTIONAL = "inside", "linked", "optional"
 
 

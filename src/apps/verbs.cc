@@ -116,6 +116,8 @@ std::vector<FlagSpec> doctor_flags() {
           {"quick", "", "", "leave the measurement of memory bandwidth out", kInput}};
 }
 
+std::vector<FlagSpec> devices_flags() { return {{"json", "", "", "one JSON object instead of lines", kInput}}; }
+
 std::vector<FlagSpec> inspect_flags() {
   return concat({{"json", "", "", "one JSON object instead of lines", kInput},
                  {"quick", "", "", "leave the measurement of memory bandwidth out, and the speeds with it", kInput}},
@@ -180,6 +182,8 @@ const std::vector<Verb>& verbs() {
        "transept inspect whisper-small/ --quantization int8 --json"},
       {"doctor", "", "what this machine has for inference: what is good, what is not, what to do", doctor_flags,
        run_doctor, "transept doctor\ntransept doctor --json"},
+      {"devices", "", "the Vulkan devices of this machine, and why one cannot be used; no model runs on one yet",
+       devices_flags, run_devices, "transept devices\ntransept devices --json"},
       {"pack", "MODEL OUT", "a copy of a model that is mapped and not converted when it is loaded", pack_flags,
        run_pack, "transept pack g2p packed/ --quantization int8"},
       {"dump", "features|encoder MODEL AUDIO|IMAGE|TEXT|ids.json --output FILE.npy",

@@ -35,6 +35,7 @@ int run_proxy(const Flags& flags);
 int run_epd_status(const Flags& flags);
 int run_features(const Flags& flags);
 int run_doctor(const Flags& flags);
+int run_devices(const Flags& flags);
 int run_inspect(const Flags& flags);
 int run_help(const Flags& flags);
 int run_download(const Flags& flags);

@@ -1,6 +1,6 @@
 // What a device is to do, as a value: ops in order, each with the ranges of memory that it reads and writes. The
-// recorder finds out which ops wait for which, so nobody writes a barrier: ops of one wave touch nothing that another
-// of them writes and may run in any order or at once; waves run one after the other.
+// recorder finds the barriers, and no op writes one: ops of one wave touch nothing that another of them writes and may
+// run in any order or at once; waves run one after the other.
 //
 // A recording behaves as if its ops ran one by one. It holds no address of the host and no device: any device that has
 // its kernels and buffers runs it, as often as is wanted (recording/stream.h). Values; a Recorder belongs to one

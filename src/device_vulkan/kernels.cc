@@ -1,0 +1,68 @@
+#include "device_vulkan/kernels.h"
+
+#include "device_vulkan/shaders.inc"
+
+namespace transept {
+namespace {
+
+constexpr Use R = Use::kRead, W = Use::kWrite, RW = Use::kReadWrite;
+constexpr Use kLayerNormUses[] = {R, R, R, W};
+constexpr Use kRmsNormUses[] = {R, R, W};
+constexpr Use kProductUses[] = {R, R, R, R, W};
+constexpr Use kTwoToOne[] = {R, R, W};
+constexpr Use kTwoIntoOne[] = {R, R, RW};
+constexpr Use kOneToOne[] = {R, W};
+constexpr Use kWriteKvUses[] = {R, R, R, W};
+constexpr Use kAttentionUses[] = {R, R, R, R, R, R, W};
+
+constexpr size_t words(size_t count) { return count * sizeof(uint32_t); }
+
+}  // namespace
+
+// The counts of ARGUMENTS in kernels/*.comp.
+const KernelSpec kLayerNormKernel{"layer_norm", kLayerNormUses, words(4)};
+const KernelSpec kRmsNormKernel{"rms_norm", kRmsNormUses, words(4)};
+const KernelSpec kGatedActivationKernel{"gated_activation", kTwoToOne, words(5)};
+const KernelSpec kAddRowsKernel{"add_rows", kTwoIntoOne, words(4)};
+const KernelSpec kRopeKernel{"rope", kTwoIntoOne, words(5)};
+const KernelSpec kTransposeKernel{"transpose", kOneToOne, words(3)};
+const KernelSpec kWriteKvKernel{"write_kv", kWriteKvUses, words(8)};
+const KernelSpec kAttentionKernel{"attention", kAttentionUses, words(21)};
+const KernelSpec kChooseKernel{"choose", kOneToOne, words(2)};
+const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8)},
+                                       {"product_float16", kProductUses, words(8)},
+                                       {"product_bfloat16", kProductUses, words(8)}};
+const KernelSpec kGatherRowsKernels[3] = {{"gather_rows_float32", kTwoToOne, words(5)},
+                                          {"gather_rows_float16", kTwoToOne, words(5)},
+                                          {"gather_rows_bfloat16", kTwoToOne, words(5)}};
+
+std::span<const VulkanShader> vulkan_shaders() {
+#define SHADER(name, spec) \
+  { &(spec), shader_##name, shader_##name##_reversed }
+  static const VulkanShader shaders[] = {SHADER(layer_norm, kLayerNormKernel),
+                                         SHADER(rms_norm, kRmsNormKernel),
+                                         SHADER(gated_activation, kGatedActivationKernel),
+                                         SHADER(add_rows, kAddRowsKernel),
+                                         SHADER(rope, kRopeKernel),
+                                         SHADER(transpose, kTransposeKernel),
+                                         SHADER(write_kv, kWriteKvKernel),
+                                         SHADER(attention, kAttentionKernel),
+                                         SHADER(choose, kChooseKernel),
+                                         SHADER(product_float32, kProductKernels[0]),
+                                         SHADER(product_float16, kProductKernels[1]),
+                                         SHADER(product_bfloat16, kProductKernels[2]),
+                                         SHADER(gather_rows_float32, kGatherRowsKernels[0]),
+                                         SHADER(gather_rows_float16, kGatherRowsKernels[1]),
+                                         SHADER(gather_rows_bfloat16, kGatherRowsKernels[2])};
+#undef SHADER
+  return shaders;
+}
+
+const VulkanShader* find_shader(std::string_view name) {
+  for (const VulkanShader& shader : vulkan_shaders()) {
+    if (shader.spec->name == name) return &shader;
+  }
+  return nullptr;
+}
+
+}  // namespace transept

@@ -1,0 +1,36 @@
+// The kernels of this folder: what each declares (recording/recording.h), and its shader, which the build compiles from
+// kernels/*.comp. The order of the operands is that of the shader's bindings. Immutable: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "recording/recording.h"
+
+namespace transept {
+
+// What a device must allow: lanes of a group, memory that they share, and bytes beside the operands: a word an operand
+// (where it begins in what is bound) and the arguments.
+constexpr uint32_t kMostLanes = 128;
+constexpr uint32_t kSharedBytes = 16384;
+constexpr uint32_t kPushBytes = kMaxOperands * 4 + kMaxArgumentBytes;
+
+extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kGatedActivationKernel, kAddRowsKernel, kRopeKernel,
+    kTransposeKernel, kWriteKvKernel, kAttentionKernel, kChooseKernel;
+// By format: float32, float16, bfloat16.
+extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
+
+struct VulkanShader {
+  const KernelSpec* spec;
+  std::span<const uint32_t> words;     // SPIR-V
+  std::span<const uint32_t> reversed;  // the same with its lanes in reverse (kernels/dialect.glsl)
+};
+
+// All of them.
+std::span<const VulkanShader> vulkan_shaders();
+
+// By its name: so a test may give a kernel another declaration. Null: there is none.
+const VulkanShader* find_shader(std::string_view name);
+
+}  // namespace transept

@@ -1,0 +1,80 @@
+// What kernels declare against what their shaders say: each binding's decorations are its Use, and the bytes beside the
+// operands are the arguments'. A kernel cannot write what its shader reads only, so a declaration cannot be too small.
+#include "device_vulkan/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace transept {
+namespace {
+
+// Of SPIR-V's specification, 3.
+constexpr uint32_t kTypePointer = 32, kVariable = 59, kDecorate = 71, kMemberDecorate = 72, kAtomicIAdd = 234,
+                   kLastAtomic = 242, kAtomicFAdd = 6035;
+constexpr uint32_t kNonWritable = 24, kNonReadable = 25, kBinding = 33, kOffset = 35, kPushConstant = 9;
+
+struct Declared {
+  std::map<uint32_t, Use> operands;  // by binding
+  uint32_t push_bytes = 0;
+  bool has_atomics = false;
+};
+
+Declared read(std::span<const uint32_t> words) {
+  std::map<uint32_t, uint32_t> pointees, storage, types, bindings, ends;
+  std::set<uint32_t> not_written, not_read;
+  Declared declared;
+  for (size_t at = 5; at < words.size();) {
+    const uint32_t op = words[at] & 0xFFFF, size = words[at] >> 16;
+    const uint32_t* word = &words[at];
+    if (op == kTypePointer) pointees[word[1]] = word[3], storage[word[1]] = word[2];
+    if (op == kVariable) types[word[2]] = word[1];
+    if (op == kDecorate && word[2] == kBinding) bindings[word[1]] = word[3];
+    if (op == kMemberDecorate && word[3] == kNonWritable) not_written.insert(word[1]);
+    if (op == kMemberDecorate && word[3] == kNonReadable) not_read.insert(word[1]);
+    if (op == kMemberDecorate && word[3] == kOffset) ends[word[1]] = std::max(ends[word[1]], word[4] + 4);
+    if ((op >= kAtomicIAdd && op <= kLastAtomic) || op == kAtomicFAdd) declared.has_atomics = true;
+    if (size == 0) break;
+    at += size;
+  }
+  for (const auto& [variable, binding] : bindings) {
+    const uint32_t type = pointees[types[variable]];
+    declared.operands[binding] = not_written.contains(type) ? Use::kRead
+                                 : not_read.contains(type)  ? Use::kWrite
+                                                            : Use::kReadWrite;
+  }
+  for (const auto& [variable, pointer] : types) {
+    if (storage[pointer] == kPushConstant) declared.push_bytes = ends[pointees[pointer]];
+  }
+  return declared;
+}
+
+TEST(KernelsTest, DeclareWhatTheirShadersDo) {
+  EXPECT_EQ(vulkan_shaders().size(), 15u);
+  std::set<std::string_view> names;
+  for (const VulkanShader& shader : vulkan_shaders()) {
+    const KernelSpec& spec = *shader.spec;
+    SCOPED_TRACE(spec.name);
+    EXPECT_TRUE(names.insert(spec.name).second);
+    EXPECT_EQ(find_shader(spec.name), &shader);
+    for (const std::span<const uint32_t> words : {shader.words, shader.reversed}) {
+      ASSERT_GT(words.size(), 5u);
+      ASSERT_EQ(words[0], 0x07230203u);
+      const Declared declared = read(words);
+      ASSERT_EQ(declared.operands.size(), spec.operands.size());
+      for (size_t i = 0; i < spec.operands.size(); ++i) {
+        EXPECT_EQ(declared.operands.at(static_cast<uint32_t>(i)), spec.operands[i]) << "operand " << i;
+      }
+      EXPECT_EQ(declared.push_bytes, kMaxOperands * 4 + spec.argument_bytes);
+      EXPECT_LE(declared.push_bytes, kPushBytes);
+      EXPECT_FALSE(declared.has_atomics);
+    }
+    EXPECT_FALSE(std::ranges::equal(shader.words, shader.reversed));
+  }
+  EXPECT_EQ(find_shader("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace transept

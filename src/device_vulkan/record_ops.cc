@@ -1,0 +1,205 @@
+#include "device_vulkan/record_ops.h"
+
+#include <bit>
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+#include "base/check.h"
+#include "device_vulkan/kernels.h"
+
+namespace transept {
+namespace {
+
+constexpr uint32_t kWord = 4;
+constexpr uint32_t kPanel = 32;         // outputs (ops/packed_matrix.h)
+constexpr uint32_t kRowsOfProduct = 8;  // of a group (kernels/product.comp)
+constexpr uint32_t kMostDims = 256;     // of a head (kernels/attention.comp)
+
+uint32_t groups(uint32_t count, uint32_t size) { return (count - 1) / size + 1; }
+uint32_t bits(float value) { return std::bit_cast<uint32_t>(value); }
+
+void run(Recorder& recorder, const KernelSpec& kernel, std::initializer_list<uint32_t> arguments,
+         std::initializer_list<BufferRange> operands, const Grid& grid) {
+  recorder.run(kernel, std::as_bytes(std::span(arguments.begin(), arguments.size())),
+               std::span(operands.begin(), operands.size()), grid);
+}
+
+void check_floats(const BufferRange& range, uint64_t count) { CHECK(range.size == count * kWord, range.size); }
+
+// Bytes of the panels of a matrix.
+uint64_t panel_bytes(const DeviceWeights& w) {
+  const uint64_t panels = groups(w.n, kPanel);
+  switch (w.format) {
+    case DeviceFormat::kFloat32: return panels * kPanel * w.k * 4;
+    case DeviceFormat::kFloat16: return panels * kPanel * w.k * 2;
+    case DeviceFormat::kBFloat16: return panels * kPanel * groups(w.k, 32) * 32 * 2;
+  }
+  return 0;
+}
+
+}  // namespace
+
+BufferRange DeviceMatrix::range() const {
+  CHECK(rows > 0 && columns > 0);
+  return {buffer, begin, (uint64_t{rows - 1} * stride + columns) * kWord};
+}
+
+void record_layer_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, const BufferRange& bias,
+                       float epsilon, const DeviceMatrix& y) {
+  CHECK(x.rows == y.rows && x.columns == y.columns);
+  check_floats(weight, x.columns);
+  check_floats(bias, x.columns);
+  run(recorder, kLayerNormKernel, {x.columns, x.stride, y.stride, bits(epsilon)}, {x.range(), weight, bias, y.range()},
+      {.x = x.rows});
+}
+
+void record_rms_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, float epsilon,
+                     const DeviceMatrix& y) {
+  CHECK(x.rows == y.rows && x.columns == y.columns);
+  check_floats(weight, x.columns);
+  run(recorder, kRmsNormKernel, {x.columns, x.stride, y.stride, bits(epsilon)}, {x.range(), weight, y.range()},
+      {.x = x.rows});
+}
+
+void record_product(Recorder& recorder, const DeviceMatrix& x, const DeviceWeights& w, const DeviceEpilogue& epilogue,
+                    const DeviceMatrix& y) {
+  CHECK(x.columns == w.k && y.columns == w.n && x.rows == y.rows, "[", x.rows, ", ", x.columns, "] by ", w.n, " x ",
+        w.k);
+  CHECK(w.panels.size == panel_bytes(w));
+  const bool has_bias = epilogue.bias.buffer != BufferId::kNone;
+  const bool has_residual = epilogue.residual.buffer != BufferId::kNone;
+  if (has_bias) check_floats(epilogue.bias, w.n);
+  if (has_residual) CHECK(epilogue.residual.rows == y.rows && epilogue.residual.columns == y.columns);
+  CHECK(!overlap(x.range(), y.range()));
+  // What is not there is bound all the same, and not read.
+  run(recorder, kProductKernels[static_cast<size_t>(w.format)],
+      {x.rows, w.n, w.k, x.stride, y.stride, has_residual ? epilogue.residual.stride : 0,
+       static_cast<uint32_t>(epilogue.activation), (has_bias ? 1u : 0u) | (has_residual ? 2u : 0u)},
+      {x.range(), w.panels, has_bias ? epilogue.bias : x.range(), has_residual ? epilogue.residual.range() : x.range(),
+       y.range()},
+      {.x = groups(w.n, kPanel), .y = groups(x.rows, kRowsOfProduct)});
+}
+
+void record_gated_activation(Recorder& recorder, Activation activation, const DeviceMatrix& gate, const DeviceMatrix& x,
+                             const DeviceMatrix& y) {
+  CHECK(gate.rows == y.rows && x.rows == y.rows && gate.columns == y.columns && x.columns == y.columns);
+  run(recorder, kGatedActivationKernel, {y.columns, gate.stride, x.stride, y.stride, static_cast<uint32_t>(activation)},
+      {gate.range(), x.range(), y.range()}, {.x = groups(y.columns, kMostLanes), .y = y.rows});
+}
+
+void record_add(Recorder& recorder, const DeviceMatrix& x, const BufferRange& gate, const DeviceMatrix& y) {
+  CHECK(x.rows == y.rows && x.columns == y.columns);
+  const bool has_gate = gate.buffer != BufferId::kNone;
+  const auto gate_size = static_cast<uint32_t>(has_gate ? gate.size / kWord : 0);
+  CHECK(!has_gate || gate_size == 1 || gate_size == y.columns);
+  run(recorder, kAddRowsKernel, {y.columns, x.stride, y.stride, gate_size},
+      {x.range(), has_gate ? gate : x.range(), y.range()}, {.x = groups(y.columns, kMostLanes), .y = y.rows});
+}
+
+void record_gather_rows(Recorder& recorder, const DeviceTable& table, const BufferRange& rows, float scale,
+                        const DeviceMatrix& y) {
+  CHECK(table.columns == y.columns && rows.size == uint64_t{y.rows} * kWord);
+  const uint64_t elements = uint64_t{table.rows} * table.columns;
+  CHECK(elements <= UINT32_MAX &&
+        table.data.size >= (table.format == DeviceFormat::kFloat32 ? elements * 4 : elements * 2));
+  run(recorder, kGatherRowsKernels[static_cast<size_t>(table.format)],
+      {y.columns, table.rows, table.columns, y.stride, bits(scale)}, {table.data, rows, y.range()},
+      {.x = groups(y.columns, kMostLanes), .y = y.rows});
+}
+
+void record_rope(Recorder& recorder, const DeviceMatrix& cosines, const DeviceMatrix& sines, bool halves,
+                 uint32_t heads, const DeviceMatrix& x) {
+  CHECK(heads > 0 && x.columns % heads == 0 && 2 * cosines.columns <= x.columns / heads);
+  CHECK(cosines.rows == x.rows && sines.rows == x.rows && sines.columns == cosines.columns &&
+        sines.stride == cosines.stride);
+  run(recorder, kRopeKernel, {cosines.columns, halves ? 1u : 0u, cosines.stride, x.stride, x.columns / heads},
+      {cosines.range(), sines.range(), x.range()}, {.x = x.rows, .y = heads});
+}
+
+void record_transpose(Recorder& recorder, const BufferRange& x, const DeviceMatrix& y) {
+  check_floats(x, uint64_t{y.rows} * y.columns);
+  run(recorder, kTransposeKernel, {y.columns, y.rows, y.stride}, {x, y.range()},
+      {.x = groups(y.columns, kMostLanes), .y = y.rows});
+}
+
+namespace {
+
+void check_kv(const DeviceKv& kv) {
+  CHECK(kv.num_blocks > 0 && kv.block_size > 0 && kv.kv_heads > 0 && kv.head_dim > 0 && kv.head_dim <= kMostDims);
+  const uint64_t floats = uint64_t{2} * kv.kv_heads * kv.block_size * kv.head_dim;
+  CHECK(floats <= kv.block_stride && kv.cache.size >= (uint64_t{kv.num_blocks - 1} * kv.block_stride + floats) * kWord);
+}
+
+struct Keys {
+  BufferRange k, v, tables;
+  uint32_t block_size, block_stride, num_blocks, k_stride, v_stride, kv_heads, head_dim;
+};
+
+void record(Recorder& recorder, const DeviceAttention& args, const Keys& keys) {
+  const DeviceBias& bias = args.bias;
+  CHECK(args.heads > 0 && keys.kv_heads > 0 && args.heads % keys.kv_heads == 0);
+  CHECK(args.q.columns == args.heads * keys.head_dim && args.out.columns == args.q.columns &&
+        args.out.rows == args.q.rows && args.rows.size == uint64_t{args.q.rows} * sizeof(AttentionRow));
+  const bool is_table = bias.kind == BiasKind::kByDistance;
+  const uint32_t head_stride = bias.strides[1];
+  run(recorder, kAttentionKernel,
+      {args.q.stride,
+       keys.head_dim,
+       args.out.stride,
+       keys.head_dim,
+       args.heads / keys.kv_heads,
+       keys.head_dim,
+       bits(args.scale),
+       keys.block_size,
+       keys.block_stride,
+       keys.num_blocks,
+       keys.k_stride,
+       keys.head_dim,
+       keys.v_stride,
+       keys.head_dim,
+       static_cast<uint32_t>(bias.kind),
+       bias.strides[0],
+       head_stride,
+       bias.strides[2],
+       bias.strides[3],
+       is_table ? bias.max_distance : 0,
+       is_table ? bias.origin : 0},
+      {args.q.range(), keys.k, keys.v, args.rows, keys.tables,
+       bias.kind == BiasKind::kNone ? args.q.range() : bias.values, args.out.range()},
+      {.x = args.q.rows, .y = args.heads});
+}
+
+}  // namespace
+
+void record_write_kv(Recorder& recorder, const DeviceMatrix& k, const DeviceMatrix& v, const BufferRange& slots,
+                     const DeviceKv& kv) {
+  check_kv(kv);
+  CHECK(k.columns == kv.kv_heads * kv.head_dim && v.columns == k.columns && v.rows == k.rows);
+  CHECK(slots.size == uint64_t{k.rows} * kWord && uint64_t{kv.num_blocks} * kv.block_size <= UINT32_MAX);
+  run(recorder, kWriteKvKernel,
+      {kv.head_dim, k.stride, kv.head_dim, v.stride, kv.head_dim, kv.block_size, kv.block_stride,
+       kv.num_blocks * kv.block_size},
+      {k.range(), v.range(), slots, kv.cache}, {.x = k.rows, .y = kv.kv_heads});
+}
+
+void record_attention(Recorder& recorder, const DeviceAttention& args, const DeviceKv& kv, const BufferRange& tables) {
+  check_kv(kv);
+  record(recorder, args,
+         {kv.cache, kv.cache, tables, kv.block_size, kv.block_stride, kv.num_blocks, 0, 0, kv.kv_heads, kv.head_dim});
+}
+
+void record_attention(Recorder& recorder, const DeviceAttention& args, const DeviceMatrix& k, const DeviceMatrix& v,
+                      uint32_t kv_heads) {
+  CHECK(kv_heads > 0 && k.columns % kv_heads == 0 && v.columns == k.columns && v.rows == k.rows);
+  const uint32_t head_dim = k.columns / kv_heads;
+  CHECK(head_dim <= kMostDims);
+  record(recorder, args, {k.range(), v.range(), args.rows, 0, 0, 1, k.stride, v.stride, kv_heads, head_dim});
+}
+
+void record_choose(Recorder& recorder, const DeviceMatrix& x, const BufferRange& choices) {
+  CHECK(choices.size == uint64_t{x.rows} * sizeof(DeviceChoice));
+  run(recorder, kChooseKernel, {x.columns, x.stride}, {x.range(), choices}, {.x = x.rows});
+}
+
+}  // namespace transept

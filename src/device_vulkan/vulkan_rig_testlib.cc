@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "device_vulkan/pick_device.h"
+#include "device_vulkan/vulkan_library.h"
+#include "device_vulkan/vulkan_rig_testing.h"
+
+namespace transept::testing {
+namespace {
+
+// Of Mesa: other drivers of the machine are not asked. A developer's own choice stays.
+constexpr char kLavapipe[] = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+std::string& reason() {
+  static std::string reason;
+  return reason;
+}
+
+template <typename T>
+T expect_value(StatusOr<T> result) {
+  CHECK(result.ok(), result.status().ToString());
+  return *std::move(result);
+}
+
+}  // namespace
+
+const std::string& VulkanRig::why() { return reason(); }
+
+VulkanRig* VulkanRig::get(bool is_reversed) {
+  const auto opened = [](bool reversed) {
+    if (std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
+    StatusOr<std::unique_ptr<VulkanRig>> rig = open(reversed);
+    if (rig.ok()) return *std::move(rig);
+    reason() = rig.status().ToString();
+    return std::unique_ptr<VulkanRig>();
+  };
+  static const std::unique_ptr<VulkanRig> straight = opened(false), reversed = opened(true);
+  return is_reversed ? reversed.get() : straight.get();
+}
+
+StatusOr<std::unique_ptr<VulkanRig>> VulkanRig::open(bool is_reversed) {
+  ASSIGN_OR_RETURN(const PFN_vkGetInstanceProcAddr entry, load_vulkan());
+  auto rig = std::make_unique<VulkanRig>();
+  const auto tell = [problems = rig->problems_](std::string_view problem) { problems->emplace_back(problem); };
+  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance, VulkanInstance::create(entry, {tell}));
+  ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
+  ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, "vulkan:lavapipe"));
+  ASSIGN_OR_RETURN(rig->device_,
+                   VulkanDevice::create(instance, devices[index], {.is_robust = true, .is_reversed = is_reversed}));
+  ASSIGN_OR_RETURN(rig->memory_, VulkanMemory::create(rig->device_));
+  ASSIGN_OR_RETURN(rig->stream_, VulkanStream::create(rig->device_, *rig->memory_));
+  return rig;
+}
+
+BufferId VulkanRig::allocate(uint64_t bytes, MemoryKind kind) {
+  buffers_.push_back(expect_value(memory_->allocate(bytes, kind)));
+  return buffers_.back();
+}
+
+BufferId VulkanRig::put(std::span<const std::byte> bytes) {
+  const uint64_t size = (bytes.size() + 3) / 4 * 4;
+  const BufferId up = allocate(size, MemoryKind::kUpload), there = allocate(size, MemoryKind::kDevice);
+  CHECK(memory_->write(up, 0, bytes).ok());
+  recorder_.copy({up, 0, size}, {there, 0, size});
+  return there;
+}
+
+BufferId VulkanRig::make(uint64_t words, uint32_t word) {
+  const BufferId there = allocate(words * 4, MemoryKind::kDevice);
+  recorder_.fill({there, 0, words * 4}, word);
+  return there;
+}
+
+void VulkanRig::run_unchecked() {
+  const auto prepared = expect_value(stream_->prepare(recorder_.finish()));
+  const Ticket ticket = expect_value(stream_->submit(*prepared));
+  const Status ended = stream_->wait(ticket, std::chrono::steady_clock::now() + std::chrono::minutes(2));
+  CHECK(ended.ok(), ended.ToString());
+}
+
+void VulkanRig::run() {
+  run_unchecked();
+  for (const std::string& problem : take_problems()) ADD_FAILURE() << problem;
+}
+
+std::vector<std::byte> VulkanRig::bytes(BufferId buffer, uint64_t begin, uint64_t size) {
+  const BufferId back = allocate(size, MemoryKind::kReadback);
+  recorder_.copy({buffer, begin, size}, {back, 0, size});
+  run();
+  std::vector<std::byte> result(size);
+  CHECK(memory_->read(back, 0, result).ok());
+  return result;
+}
+
+void VulkanRig::clear() {
+  for (const BufferId buffer : buffers_) memory_->free(buffer);
+  buffers_.clear();
+  recorder_.finish();
+}
+
+std::vector<std::string> VulkanRig::take_problems() { return std::exchange(*problems_, {}); }
+
+}  // namespace transept::testing
