@@ -1,4 +1,4 @@
-"""`transept doctor` and `transept inspect`: what they find, how they say it, and their exit codes. Needs
+"""`transept doctor`, `transept devices` and `transept inspect`: what they find, how they say it, and their exit codes. Needs
 build/release/transept and the bundled model."""
 import json
 import os
@@ -78,6 +78,39 @@ class DoctorTest(unittest.TestCase):
     def test_bandwidth_is_measured(self):
         checks = {check["name"]: check for check in json.loads(run("doctor", "--json")[1])["checks"]}
         self.assertTrue(1e8 < checks["bandwidth"]["bytes_per_s"] < 1e14, checks["bandwidth"])
+
+
+LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
+
+
+def drivers(path):
+    return {"VK_ICD_FILENAMES": str(path), "VK_DRIVER_FILES": str(path)}
+
+
+class DevicesTest(unittest.TestCase):
+    def test_vulkan_is_not_linked(self):
+        needed = subprocess.run(["ldd", str(BINARY)], capture_output=True, text=True, check=True, timeout=60).stdout
+        self.assertIn("libc.so", needed)
+        self.assertNotIn("libvulkan", needed)
+
+    def test_what_cannot_be_listed_is_one_sentence(self):
+        for arguments, env, why in (([], drivers("/dev/null"), "install"), (["vulkan:0"], {}, "takes no arguments")):
+            code, out, err = run("devices", *arguments, env=env)
+            self.assertEqual((code, out), (2, ""))
+            self.assertRegex(err, rf"^transept devices: .*{why}")
+
+    @unittest.skipUnless(LAVAPIPE.exists(), "no lavapipe (mesa-vulkan-drivers)")
+    def test_a_device_that_is_the_processor_is_listed_and_left_out(self):
+        code, out, err = run("devices", "--json", env=drivers(LAVAPIPE))
+        self.assertEqual((code, err), (0, ""))
+        (device,) = json.loads(out)["devices"]
+        self.assertEqual((device["device"], device["alias"], device["type"], device["usable"]), ("vulkan:0", "lavapipe", "cpu", False))
+        self.assertIn("computes on the processor", device["reason"])
+        self.assertGreater(device["memory_bytes"], 1 << 27)
+        self.assertEqual(sorted(device["features"]), ["dot", "float16", "int8", "matrix"])
+        code, text, _ = run("devices", env=drivers(LAVAPIPE))
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r"(?m)^vulkan:0  llvmpipe .*\n  driver .*\n  memory .*\n  features .*\n  usable    no: ")
 
 
 class InspectTest(unittest.TestCase):

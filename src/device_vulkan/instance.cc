@@ -77,7 +77,12 @@ Status VulkanInstance::open(PFN_vkGetInstanceProcAddr entry) {
   info.ppEnabledExtensionNames = extensions.data();
   info.enabledLayerCount = static_cast<uint32_t>(layers.size());
   info.ppEnabledLayerNames = layers.data();
-  TRANSEPT_VULKAN_CALL(functions_, vkCreateInstance, &info, nullptr, &instance_);
+  const VkResult created = functions_.vkCreateInstance(&info, nullptr, &instance_);
+  const Status status = vulkan_status("vkCreateInstance", created);
+  if (created == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    return not_found("Vulkan has no driver here: install the driver of your card (", error_message(status), ")");
+  }
+  RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(functions_.find_others(instance_));
   return options_.on_problem != nullptr ? listen() : ok_status();
 }
@@ -109,6 +114,7 @@ StatusOr<std::vector<VkPhysicalDevice>> VulkanInstance::handles() const {
   count = static_cast<uint32_t>(devices.size());
   if (count > 0) TRANSEPT_VULKAN_CALL(functions_, vkEnumeratePhysicalDevices, instance_, &count, devices.data());
   devices.resize(std::min<size_t>(count, devices.size()));
+  std::erase(devices, VkPhysicalDevice{VK_NULL_HANDLE});  // where it claimed more than it gave
   return devices;
 }
 

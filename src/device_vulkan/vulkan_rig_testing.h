@@ -53,7 +53,7 @@ class VulkanRig final {
   // As run(), but what the layer says is the caller's to take.
   void run_unchecked();
 
-  VulkanDevice& device() { return *device_; }
+  const std::shared_ptr<VulkanDevice>& shared_device() const { return device_; }
   VulkanMemory& memory() { return *memory_; }
   VulkanStream& stream() { return *stream_; }
 

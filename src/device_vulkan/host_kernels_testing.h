@@ -1,0 +1,15 @@
+// For tests: the kernels of this folder as functions of the host, written from what kernels/*.comp say, for the
+// checking device (recording/checking_device_testing.h). An index beyond an operand's range fails a CHECK: what
+// record_ops.h declares is large enough. Functions without state.
+#pragma once
+
+#include "recording/checking_device_testing.h"
+
+namespace transept::testing {
+
+// Adds a kernel that is declared as `spec` says, and computes what the one of its name does. REQUIRES: layer_norm,
+// rms_norm, product_float32, gated_activation, add_rows, gather_rows_float32, rope, write_kv, attention (over blocks,
+// without bias) or choose.
+void add_host_kernel(CheckingDevice& device, const KernelSpec& spec);
+
+}  // namespace transept::testing
