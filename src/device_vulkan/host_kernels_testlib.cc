@@ -11,6 +11,9 @@
 namespace transept::testing {
 namespace {
 
+int64_t g_num_out_of_range = 0;
+constexpr uint32_t kMostKeys = 1 << 10;  // more: poison
+
 class Call {
  public:
   Call(std::span<const std::byte> arguments, std::span<const std::span<std::byte>> operands, const Grid& grid)
@@ -21,8 +24,11 @@ class Call {
   uint32_t word(size_t operand, uint64_t index) const { return read(operands_[operand], index); }
   float at(size_t operand, uint64_t index) const { return std::bit_cast<float>(word(operand, index)); }
   void set_word(size_t operand, uint64_t index, uint32_t value) const {
-    CHECK(index < operands_[operand].size() / 4, "word ", index, " of operand ", operand);
-    std::memcpy(operands_[operand].data() + index * 4, &value, 4);
+    if (index < operands_[operand].size() / 4) {
+      std::memcpy(operands_[operand].data() + index * 4, &value, 4);
+    } else {
+      ++g_num_out_of_range;
+    }
   }
   void set(size_t operand, uint64_t index, double value) const {
     set_word(operand, index, std::bit_cast<uint32_t>(static_cast<float>(value)));
@@ -32,9 +38,12 @@ class Call {
 
  private:
   static uint32_t read(std::span<const std::byte> from, uint64_t index) {
-    CHECK(index < from.size() / 4, "word ", index, " of ", from.size() / 4);
-    uint32_t value = 0;
-    std::memcpy(&value, from.data() + index * 4, 4);
+    uint32_t value = CheckingDevice::kPoison;
+    if (index < from.size() / 4) {
+      std::memcpy(&value, from.data() + index * 4, 4);
+    } else {
+      ++g_num_out_of_range;
+    }
     return value;
   }
 
@@ -140,7 +149,8 @@ void write_kv(const Call& call) {
 void attend(const Call& call, uint64_t row, uint64_t head) {
   const uint64_t dim = call.argument(5), size = call.argument(7), kv_head = head / call.argument(4);
   CHECK(size > 0 && call.argument(14) == 0, "blocks without bias alone");
-  const uint32_t table = call.word(3, row * 8), begin = call.word(3, row * 8 + 1), end = call.word(3, row * 8 + 2);
+  const uint32_t table = call.word(3, row * 8), begin = call.word(3, row * 8 + 1);
+  const uint32_t end = std::min(call.word(3, row * 8 + 2), kMostKeys);
   const auto part = [&](uint64_t key) {
     return call.word(4, table + key / size) * uint64_t{call.argument(8)} + kv_head * 2 * size * dim;
   };
@@ -203,6 +213,8 @@ constexpr Entry kEntries[] = {{"layer_norm", layer_norm},
                               {"choose", choose}};
 
 }  // namespace
+
+int64_t num_out_of_range() { return g_num_out_of_range; }
 
 void add_host_kernel(CheckingDevice& device, const KernelSpec& spec) {
   const auto* entry = std::ranges::find(kEntries, spec.name, &Entry::name);

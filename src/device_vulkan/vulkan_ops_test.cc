@@ -248,8 +248,9 @@ TEST_P(VulkanOpsTest, GatedActivationsAndSums) {
 TEST_P(VulkanOpsTest, GathersRowsOfEveryType) {
   constexpr uint32_t kColumns = 256;
   std::vector<uint16_t> all(65536);
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
-  std::vector<float> floats = random_floats(256 * kColumns, 1);
+  for (size_t i = 0; i < 65536; ++i) all[i] = static_cast<uint16_t>(i);
+  all.resize(65536 + kColumns, 0x3C00);  // memory behind the table
+  const std::vector<float> floats = random_floats(257 * kColumns, 1);
   std::vector<int32_t> rows;
   for (int32_t i = 255; i >= 0; --i) rows.push_back(i);
   rows.push_back(-1);
@@ -257,7 +258,7 @@ TEST_P(VulkanOpsTest, GathersRowsOfEveryType) {
   const auto num_rows = static_cast<uint32_t>(rows.size());
   for (const DeviceFormat format : {DeviceFormat::kFloat32, DeviceFormat::kFloat16, DeviceFormat::kBFloat16}) {
     const bool is_wide = format == DeviceFormat::kFloat32;
-    const BufferRange data = {is_wide ? rig().put(floats) : rig().put(all), 0, is_wide ? 65536u * 4 : 65536u * 2};
+    const BufferRange data = {is_wide ? rig().put(floats) : rig().put(all), 0, (is_wide ? 4u : 2u) * 257 * kColumns};
     const DeviceMatrix y = make(num_rows, kColumns);
     record_gather_rows(rig().recorder(), {data, 256, kColumns, format}, {rig().put(rows), 0, rows.size() * 4}, 2, y);
     rig().run();

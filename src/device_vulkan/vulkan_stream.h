@@ -1,5 +1,6 @@
 // Recordings as command buffers on the queue of a Vulkan device, which a timeline semaphore counts. A wave begins with
-// one barrier over all memory; so does a recording, after what the queue had before. Used by one thread at a time, as
+// one barrier over all memory; so does a recording, after what the queue had before. An operand is bound from the
+// device's alignment below its first byte on; the kernel touches no byte before that. Used by one thread at a time, as
 // its device.
 #pragma once
 
