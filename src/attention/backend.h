@@ -24,7 +24,7 @@ enum class AttentionType : uint8_t { kEncoder, kDecoder, kEncoderDecoder };
 
 // Request to write the probabilities of chosen heads and rows of a run(). All spans belong to the caller.
 struct AttentionCapture {
-  View<int32_t> heads;
+  View<int32_t> heads;      // -1: none, of which nothing is written
   View<int32_t> rows = {};  // [rows of q] place of each in `out`, or -1: not wanted. Empty: each row at its own index
   TensorView out;           // [heads.size(), wanted rows, max_kv_len] float32; run() writes 0 past a sequence's keys
 

@@ -77,6 +77,7 @@ AttentionHeads::AttentionHeads(const AttentionOptions& options, const Ranks& ran
     : num_heads_(options.num_heads / ranks.count),
       num_kv_heads_(options.kv_heads() / ranks.count),
       head_dim_(options.width_of_head()),
+      first_head_(num_heads_ * ranks.rank),
       scale_(options.scale) {}
 
 StatusOr<AttentionHeads> AttentionHeads::load(WeightMap& weights, const AttentionOptions& options, const Ranks& ranks) {
@@ -172,13 +173,13 @@ void CrossAttention::forward(Context& context, const AttentionInputs& inputs, co
   out_.forward(context, mixed, {.residual = residual}, y);
 }
 
-LayerCapture::LayerCapture(const CrossCapture* wanted, int32_t layer) {
+LayerCapture::LayerCapture(const CrossCapture* wanted, int32_t layer, const AttentionHeads& heads) {
   if (wanted == nullptr) return;
   int64_t first = -1;
   for (size_t i = 0; i < wanted->heads.size(); ++i) {
     if (wanted->heads[i].layer != layer) continue;
     if (first < 0) first = static_cast<int64_t>(i);
-    heads_.push_back(wanted->heads[i].head);
+    heads_.push_back(heads.place_of(wanted->heads[i].head));  // no head is at -1
   }
   if (heads_.empty()) return;
   capture_.heads = heads_;

@@ -55,6 +55,11 @@ class AttentionHeads final {
   int64_t kv_width() const { return num_kv_heads_ * head_dim_; }
   int64_t num_kv_heads() const { return num_kv_heads_; }
   int64_t head_dim() const { return head_dim_; }
+  // The place among this rank's heads of one of all, or -1.
+  int32_t place_of(int32_t head) const {
+    const int64_t place = head - first_head_;
+    return place >= 0 && place < num_heads_ ? static_cast<int32_t>(place) : -1;
+  }
   AttentionCapabilities wanted() const;
   float scale() const { return scale_; }
 
@@ -67,6 +72,7 @@ class AttentionHeads final {
   AttentionHeads(const AttentionOptions& options, const Ranks& ranks);
 
   int64_t num_heads_, num_kv_heads_, head_dim_;
+  int64_t first_head_;  // of all ranks' heads
   float scale_;
   Norm q_norm_, k_norm_;  // empty: none
 };
@@ -128,8 +134,8 @@ class CrossAttention final {
 // The part of one decoder layer in what a step captures. Lives as long as the layer runs; borrows the capture.
 class LayerCapture final {
  public:
-  // `wanted` null: captures nothing.
-  LayerCapture(const CrossCapture* wanted, int32_t layer);
+  // `wanted` null: captures nothing. Of other ranks' heads nothing is written.
+  LayerCapture(const CrossCapture* wanted, int32_t layer, const AttentionHeads& heads);
   LayerCapture(const LayerCapture&) = delete;  // capture_ views heads_
   LayerCapture& operator=(const LayerCapture&) = delete;
 

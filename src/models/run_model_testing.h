@@ -354,7 +354,7 @@ class RunModel final {
   using Request = ModelRequest;
   struct Output {
     std::vector<float> encoder;  // [positions, width of the rows that are crossed]
-    std::vector<float> logits;   // [decoder_ids, vocab_size]
+    std::vector<float> logits;   // [decoder_ids, vocab_size]; of ranks: 0 for ids of others
 
     bool operator==(const Output&) const = default;
   };

@@ -133,10 +133,9 @@ void TransformerStack::run_cross(Context& context, const Step& step, int32_t ind
   const KvPlace& place = cross_place(index);
   AttentionInputs inputs{*attention_, AttentionType::kEncoderDecoder, step.attention[place.spec]};
   inputs.kv_cache = place.cache(step.kv);
-  CHECK(step.capture == nullptr || context.ranks == nullptr, "heads of other ranks cannot be captured");
-  LayerCapture capture(step.capture, index);
-  inputs.capture = capture.get();
   const Sublayer<CrossAttention>& sublayer = *layer(index).cross;
+  LayerCapture capture(step.capture, index, sublayer.f.heads());
+  inputs.capture = capture.get();
   sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
     sublayer.f.forward(context, inputs, in, residual, out);
   });

@@ -54,6 +54,13 @@ GreedyPiece list_piece(const Context& context, const RowRequest& request, int32_
   return piece;
 }
 
+void merge_lists(std::span<const CandidateList> lists, size_t step, int32_t most, CandidateList& merged) {
+  merged.count = 0;
+  for (size_t i = 0; i < lists.size(); i += step) {
+    for (int32_t j = 0; j < lists[i].count; ++j) insert(lists[i].entries[j], most, merged);
+  }
+}
+
 void choose_candidates(std::span<const GreedyPiece> pieces, std::span<const CandidateList> lists, size_t step,
                        RowSample& sample, std::span<TokenLogprob> top) {
   const int64_t top_begin = sample.top_begin;
@@ -62,9 +69,7 @@ void choose_candidates(std::span<const GreedyPiece> pieces, std::span<const Cand
   const float normalizer = log_sum_of(pieces);
   if (!std::isfinite(normalizer)) return;
   CandidateList best;
-  for (size_t i = 0; i < lists.size(); i += step) {
-    for (int32_t j = 0; j < lists[i].count; ++j) insert(lists[i].entries[j], static_cast<int32_t>(top.size()), best);
-  }
+  merge_lists(lists, step, static_cast<int32_t>(top.size()), best);
   const std::span<TokenLogprob> found(best.entries, static_cast<size_t>(best.count));
   for (TokenLogprob& entry : found) entry.logprob -= normalizer;
   std::sort(found.begin(), found.end(), before);  // scores that differed may be one log-probability

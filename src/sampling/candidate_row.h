@@ -31,6 +31,9 @@ bool is_listed_by_pieces(const RowRequest& request);
 GreedyPiece list_piece(const Context& context, const RowRequest& request, int32_t first_id, std::span<float> scores,
                        CandidateList& list);
 
+// Replaces `merged` with the best of several lists of one row: at most `most`. lists[i * step]: the list of thread i.
+void merge_lists(std::span<const CandidateList> lists, size_t step, int32_t most, CandidateList& merged);
+
 // Writes the candidates to `top`, [num_top_entries()], and the best of them to `sample`; sample.num_top of them are
 // filled. `pieces`: in order of ids. lists[i * step]: the list of thread i. Scores that are no numbers: kNotNumbers;
 // all tokens forbidden: kNothingLeft.

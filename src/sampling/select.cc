@@ -8,6 +8,7 @@
 #include "base/checked_math.h"
 #include "ops/cpu_device.h"
 #include "sampling/candidate_row.h"
+#include "sampling/gather_columns.h"
 #include "sampling/greedy_row.h"
 #include "sampling/select_row.h"
 
@@ -28,20 +29,24 @@ struct Scratch {
   std::span<Candidate> candidates;  // [threads * vocab]
   std::span<GreedyPiece> pieces;    // [kRowsAtOnce, num_pieces]: of rows that one request looks at by pieces
   std::span<CandidateList> lists;   // [threads, kRowsAtOnce]: of those among them that are beams'
+  // [kRowsAtOnce, ranks]: the same, merged by each rank; empty without ranks.
+  std::span<CandidateList> rank_lists;
   int64_t num_pieces = 0;
 };
 
 Scratch make_scratch(Context& context, int64_t rows, int64_t vocab) {
   const int64_t threads = cpu_of(context).threads().num_threads();
   const int64_t num_pieces = ceil_div(vocab, kPieceColumns);
-  return {context.arena.tensor(DType::kFloat32, {std::min(rows, kRowsAtOnce), vocab}),
-          context.arena.tensor(DType::kFloat32, {threads * std::min(rows, kRowsAtOnce), kPieceColumns + kRowGap})
-              .columns(0, kPieceColumns),
-          context.arena.tensor(DType::kFloat32, {threads, vocab}),
-          context.arena.allocate_span<Candidate>(threads * vocab),
-          context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces),
-          context.arena.allocate_span<CandidateList>(threads * kRowsAtOnce),
-          num_pieces};
+  return {
+      context.arena.tensor(DType::kFloat32, {std::min(rows, kRowsAtOnce), vocab}),
+      context.arena.tensor(DType::kFloat32, {threads * std::min(rows, kRowsAtOnce), kPieceColumns + kRowGap})
+          .columns(0, kPieceColumns),
+      context.arena.tensor(DType::kFloat32, {threads, vocab}),
+      context.arena.allocate_span<Candidate>(threads * vocab),
+      context.arena.allocate_span<GreedyPiece>(std::min(rows, kRowsAtOnce) * num_pieces),
+      context.arena.allocate_span<CandidateList>(threads * kRowsAtOnce),
+      context.arena.allocate_span<CandidateList>(context.ranks == nullptr ? 0 : kRowsAtOnce * context.ranks->size()),
+      num_pieces};
 }
 
 bool has_copies(const RowRequest& request) { return request.subset != nullptr && request.subset->copies != nullptr; }
@@ -70,6 +75,7 @@ class Selection final {
     } else {
       score_all(lm_head, hidden.rows(first, last));
     }
+    if (context_.ranks != nullptr && !gather(lm_head, last - first)) return;
     cpu_of(context_).threads().parallel_for(static_cast<int64_t>(requests_.size()), [&](int64_t task, int thread) {
       choose(static_cast<size_t>(task), thread);
     });
@@ -111,6 +117,41 @@ class Selection final {
         if (by_pieces_[row] != nullptr) look_at(piece, row);
       }
     });
+  }
+
+  // Brings what all ranks have found of these rows to the first, which alone goes on: true there. False, too, if the
+  // group has failed, which the step's end says.
+  bool gather(const LmHead& lm_head, int64_t num_rows) {
+    Communicator& ranks = *context_.ranks;
+    DCHECK(ranks.size() == lm_head.num_ranks());
+    std::array<std::byte*, kRowsAtOnce> whole, piecewise, listed;
+    size_t num_whole = 0, num_piecewise = 0, num_listed = 0;
+    for (size_t row = 0; row < static_cast<size_t>(num_rows); ++row) {
+      if (by_pieces_[row] == nullptr) {
+        whole[num_whole++] = reinterpret_cast<std::byte*>(logits_.row(static_cast<int64_t>(row)));
+        continue;
+      }
+      piecewise[num_piecewise++] = reinterpret_cast<std::byte*>(pieces(row).data());
+      const int32_t most = by_pieces_[row]->num_candidates;
+      if (most == 0) continue;
+      merge_lists(lists(row), kRowsAtOnce, most, rank_lists(row)[static_cast<size_t>(ranks.rank())]);
+      listed[num_listed++] = reinterpret_cast<std::byte*>(rank_lists(row).data());
+    }
+    const auto scores_of = [&](int rank) {
+      const IndexRange ids = lm_head.ids_of(rank);
+      return IndexRange{ids.begin * int64_t{sizeof(float)}, ids.end * int64_t{sizeof(float)}};
+    };
+    const auto pieces_of = [&](int rank) {
+      const IndexRange ids = lm_head.ids_of(rank);
+      return IndexRange{ceil_div(ids.begin, kPieceColumns) * int64_t{sizeof(GreedyPiece)},
+                        ceil_div(ids.end, kPieceColumns) * int64_t{sizeof(GreedyPiece)}};
+    };
+    const auto list_of = [](int rank) {
+      return IndexRange{rank * int64_t{sizeof(CandidateList)}, (rank + 1) * int64_t{sizeof(CandidateList)}};
+    };
+    return gather_columns(ranks, std::span(whole).first(num_whole), scores_of).ok() &&
+           gather_columns(ranks, std::span(piecewise).first(num_piecewise), pieces_of).ok() &&
+           gather_columns(ranks, std::span(listed).first(num_listed), list_of).ok() && ranks.rank() == 0;
   }
 
   // The hidden row of request i among those of this selection.
@@ -155,6 +196,11 @@ class Selection final {
 
   // The row's lists of candidates: every kRowsAtOnce-th is another thread's.
   std::span<CandidateList> lists(size_t row) const { return scratch_.lists.subspan(row); }
+  // One of each rank.
+  std::span<CandidateList> rank_lists(size_t row) const {
+    const size_t count = scratch_.rank_lists.size() / static_cast<size_t>(kRowsAtOnce);
+    return scratch_.rank_lists.subspan(row * count, count);
+  }
 
   std::span<TokenLogprob> top_of(const RowRequest& request, const RowSample& sample) const {
     return std::span(output_.top)
@@ -167,7 +213,9 @@ class Selection final {
     RowSample& sample = samples_[i];
     if (by_pieces_[place(i)] != nullptr) {
       if (request.num_candidates == 0) return choose_by_pieces(request, pieces(place(i)), sample);
-      return choose_candidates(pieces(place(i)), lists(place(i)), kRowsAtOnce, sample, top_of(request, sample));
+      const bool is_whole = scratch_.rank_lists.empty();
+      return choose_candidates(pieces(place(i)), is_whole ? lists(place(i)) : rank_lists(place(i)),
+                               is_whole ? kRowsAtOnce : 1, sample, top_of(request, sample));
     }
     const std::span<float> scores = own_scores(i, thread);
     select_row(context_, request, scores, scratch_.candidates.subspan(static_cast<size_t>(thread) * size, size), sample,
@@ -214,6 +262,7 @@ void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& h
   const Scratch scratch = make_scratch(context, num_rows, lm_head.vocab_size());
   const int64_t rows = std::min(num_rows, kRowsAtOnce);
   lm_head.logits_by_ids(context, hidden.rows(0, rows), scratch.logits, [](const ColumnPiece&) {});
+  if (lm_head.num_ranks() > 1) return;  // no outputs are copied there
   std::array<ChosenProduct, kRowsAtOnce> products;
   for (int64_t row = 0; row < rows; ++row) products[static_cast<size_t>(row)].x = hidden.rows(row, row + 1);
   lm_head.chosen_logits(context, std::span(products).first(static_cast<size_t>(rows)));

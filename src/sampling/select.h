@@ -16,6 +16,10 @@ namespace transept {
 // Fills `output` with one RowSample per row, in their order. hidden: [num_rows, dim] float32. top-k, top-p and min-p
 // filter the distribution that log-probabilities are reported of; temperature then reshapes the rest
 // (docs/decisions/0005-filters-before-temperature.md). REQUIRES: rows ascend in hidden_row.
+//
+// Over ranks (context.ranks) each scores and edits its own pieces of the vocabulary, and the first chooses: its output
+// has the bits of one rank; that of the others, and of all after a failed exchange, is undefined but has the same size.
+// REQUIRES, there: the same call on all ranks; no subset has copies.
 void select(Context& context, const LmHead& lm_head, const TensorView& hidden, std::span<const RowRequest> rows,
             SampleOutput& output);
 
