@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace transept {
@@ -45,6 +46,13 @@ class Communicator {
   // rank.
   virtual Status send(int to, std::span<const std::byte> data) = 0;
   virtual Status recv(int from, std::span<std::byte> data) = 0;
+
+  // Returns when a message of that rank can be taken, however long it takes: for ranks that wait for work. Without an
+  // error only then.
+  virtual Status await(int from) = 0;
+
+  // For how long the calls that follow wait for another rank, but for await(): loading takes longer than steps.
+  virtual void set_rank_timeout(Duration timeout) = 0;
 
   // For messages: "exchange 118 of step 7". Calls are counted from 1 in each step.
   virtual void begin_step(int64_t step) = 0;

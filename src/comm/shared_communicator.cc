@@ -143,6 +143,15 @@ Status SharedCommunicator::recv(int from, std::span<std::byte> data) {
   return take(from, data);
 }
 
+Status SharedCommunicator::await(int from) {
+  CHECK(from != rank_, "a message from itself");
+  if (const std::optional<Status> failure = group_.failure()) return *failure;
+  SharedGroup::Mailbox& box = group_.mailbox(from, rank_);
+  const uint64_t read = box.num_read.load(std::memory_order_relaxed);
+  const auto is_there = [&] { return box.num_written.load(std::memory_order_seq_cst) != read; };
+  return wait(from, box.written, is_there, std::nullopt);
+}
+
 Status SharedCommunicator::put(int to, std::span<const std::byte> bytes) {
   SharedGroup::Mailbox& box = group_.mailbox(rank_, to);
   const std::span<std::byte> ring = group_.mailbox_bytes(rank_, to);
@@ -179,10 +188,11 @@ Status SharedCommunicator::take(int from, std::span<std::byte> bytes) {
 
 // ---- Waiting and errors
 
-// Returns when `is_there`, which the other rank makes true before it rings the bell.
-Status SharedCommunicator::wait(int other, Bell& bell, FunctionRef<bool()> is_there) {
+// Returns when `is_there`, which the other rank makes true before it rings the bell. No timeout: only then.
+Status SharedCommunicator::wait(int other, Bell& bell, FunctionRef<bool()> is_there, std::optional<Duration> timeout) {
   if (options_.spins ? spin(is_there) : is_there()) return ok_status();
-  const TimePoint until = std::chrono::steady_clock::now() + options_.rank_timeout;
+  constexpr Duration kDays = std::chrono::hours(24 * 365);
+  const TimePoint until = std::chrono::steady_clock::now() + timeout.value_or(kDays);
   bell.num_sleepers.fetch_add(1, std::memory_order_seq_cst);
   std::optional<Status> end;
   while (!end.has_value()) {

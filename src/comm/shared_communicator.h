@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class SharedCommunicator final : public Communicator {
   Status barrier() override;
   Status send(int to, std::span<const std::byte> data) override;
   Status recv(int from, std::span<std::byte> data) override;
+  Status await(int from) override;
+  void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
   void begin_step(int64_t step) override;
   void fail(const Status& why) override;
 
@@ -54,7 +57,10 @@ class SharedCommunicator final : public Communicator {
   Status run(const Call& call);
   Status check_same(int other);
   Status fail_with(Status why);
-  Status wait(int other, Bell& bell, FunctionRef<bool()> is_there);
+  Status wait(int other, Bell& bell, FunctionRef<bool()> is_there) {
+    return wait(other, bell, is_there, options_.rank_timeout);
+  }
+  Status wait(int other, Bell& bell, FunctionRef<bool()> is_there, std::optional<Duration> timeout);
   Status put(int to, std::span<const std::byte> bytes);
   Status take(int from, std::span<std::byte> bytes);
 

@@ -233,6 +233,32 @@ TEST(SharedCommunicator, FailWakesThoseThatWaitAndTheFirstErrorStays) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
+TEST(SharedCommunicator, AwaitHasNoTimeLimitAndTakesNothing) {
+  const auto group = make_group(2);
+  run_ranks(*group, {.rank_timeout = std::chrono::milliseconds(50), .spins = false}, [](Communicator& ranks) {
+    int32_t number = 7;
+    if (ranks.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      EXPECT_TRUE(ranks.send(1, std::as_bytes(std::span(&number, 1))).ok());
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return ranks.fail(absl::UnavailableError("gone"));
+    }
+    number = 0;
+    EXPECT_TRUE(ranks.await(0).ok());
+    EXPECT_TRUE(ranks.await(0).ok()) << "it is there still";
+    EXPECT_TRUE(ranks.recv(0, std::as_writable_bytes(std::span(&number, 1))).ok());
+    EXPECT_EQ(number, 7);
+    EXPECT_EQ(error_message(ranks.await(0)), "gone") << "a failed group wakes it";
+  });
+}
+
+TEST(SharedCommunicator, TheTimeLimitCanChange) {
+  const auto group = make_group(2);
+  SharedCommunicator first(*group, 0, kPatient);
+  first.set_rank_timeout(std::chrono::milliseconds(20));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(first.barrier()));
+}
+
 TEST(SharedCommunicator, ALongErrorIsCut) {
   const auto group = make_group(2);
   SharedCommunicator first(*group, 0, kPatient);

@@ -52,6 +52,7 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = options.as_packed;
   packing.sizes_only = options.sizes_only;
+  if (options.ranks != nullptr) packing.ranks = {options.ranks->rank(), options.ranks->size()};
   const auto make_model = options.make_model != nullptr ? options.make_model : load_model;
   weights->set_threads(&packing.threads);
   StatusOr<std::unique_ptr<Model>> model = make_model(config, weights, {packing, *loaded.attention, options.part});

@@ -48,6 +48,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   RETURN_IF_ERROR(runner->size_arena());
   RETURN_IF_ERROR(runner->size_kv());
   runner->fill_info();
+  RETURN_IF_ERROR(runner->check_ranks_agree());
   return runner;
 }
 
@@ -72,8 +73,9 @@ Status EncoderDecoderModelRunner::settle_limits() {
   for (const KvSpec& kv : kv_specs_) info_.tables.push_back({kv.owner, tokens_per_block(kv)});
   const int32_t self = spec().find_kv(KvKind::kSelf);
   info_.block_size = self < 0 ? options_.block_size : info_.tables[static_cast<size_t>(self)].tokens_per_block;
-  memory_left_ = static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) /
-                 static_cast<uint64_t>(options_.num_replicas);
+  memory_left_ =
+      static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) / num_shares();
+  RETURN_IF_ERROR(agree_on_memory());
   const std::optional<int32_t> asked = options_.max_model_len;
   const bool takes_default = has_no_limit(spec()) && !asked.has_value();
   const int32_t default_len = takes_default ? default_max_len() : kDefaultMaxLen;
@@ -115,10 +117,10 @@ void EncoderDecoderModelRunner::fill_info() {
   info_.report = report_;
 }
 
-// This replica's part of what was asked for.
+// This replica's or rank's part of what was asked for.
 std::optional<uint64_t> EncoderDecoderModelRunner::kv_memory_asked() const {
   if (!options_.kv_cache_memory.has_value()) return std::nullopt;
-  return *options_.kv_cache_memory / static_cast<uint64_t>(options_.num_replicas);
+  return *options_.kv_cache_memory / num_shares();
 }
 
 int32_t EncoderDecoderModelRunner::default_max_len() const {
@@ -150,7 +152,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
-  return Context{*device_, arena, dry_run, dry_run ? nullptr : &counters_};
+  return Context{*device_, arena, dry_run, dry_run ? nullptr : &counters_, options_.ranks};
 }
 
 Status EncoderDecoderModelRunner::check_memory(uint64_t bytes) const {
@@ -238,7 +240,6 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
 
 Status EncoderDecoderModelRunner::size_kv() {
   const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
-  const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   const auto blocks_of_request = [&](int32_t most_tokens) {
     int64_t count = 0;
     for (size_t i = 0; i < spec().kv.size(); ++i) {  // other rows are in what is reserved for them
@@ -269,16 +270,20 @@ Status EncoderDecoderModelRunner::size_kv() {
   if (num_blocks - watermark_blocks < longest) {
     const uint64_t least =
         static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
-    return resource_exhausted(
-        "the KV cache of ", format_bytes(memory), num_replicas > 1 ? " a replica (" : " (", num_blocks, " blocks of ",
-        info_.block_size, " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
-        info_.max_decoder_len, " decoder tokens", reserved > 0 ? " beside --ec-buffer-memory" : "", " want ", longest,
-        " blocks. Give --kv-cache-memory at least ", format_bytes(least * num_replicas),
-        num_replicas > 1 ? " for all replicas" : "", ", or lower --max-model-len");
+    return resource_exhausted("the KV cache of ", format_bytes(memory),
+                              options_.ranks != nullptr   ? " a rank ("
+                              : options_.num_replicas > 1 ? " a replica ("
+                                                          : " (",
+                              num_blocks, " blocks of ", info_.block_size,
+                              " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
+                              info_.max_decoder_len, " decoder tokens",
+                              reserved > 0 ? " beside --ec-buffer-memory" : "", " want ", longest,
+                              " blocks. Give --kv-cache-memory at least ", format_bytes(least * num_shares()),
+                              share_text(), ", or lower --max-model-len");
   }
   // More host blocks than device blocks could never be filled.
   const int64_t host_blocks = std::min<int64_t>(
-      static_cast<int64_t>(std::min(options_.swap_space / num_replicas / block_bytes, kMaxKvBlocks)), num_blocks);
+      static_cast<int64_t>(std::min(options_.swap_space / num_shares() / block_bytes, kMaxKvBlocks)), num_blocks);
   info_.block_bytes = block_bytes;
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
@@ -300,6 +305,7 @@ Status EncoderDecoderModelRunner::make_shortlists() {
   }
   info_.reads_encoder_ids = true;
   const LmHead& lm_head = model().lm_head();
+  if (options_.ranks != nullptr) options_.shortlist.max_parts = 0;  // a rank has the outputs of its own ids alone
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
   const uint64_t bytes =
       static_cast<uint64_t>(shortlists_->outputs().num_parts()) * ChosenOutputs::part_bytes(lm_head.linear());
@@ -329,7 +335,7 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   Context context = make_context(*arena_, false);
   Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
   run(context, encode_context, plan, output);
-  return ok_status();
+  return options_.ranks == nullptr ? ok_status() : options_.ranks->barrier();
 }
 
 void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, const StepPlan& plan,
@@ -367,6 +373,7 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
     selector_->select(context, model().lm_head(), hidden, batch_->row_requests(), output.samples);
     if (batch_->num_captured_rows() > 0) {
       fetch_captured();
+      gather_captured();
       write_alignments(output);
     }
     write_captures(plan, output);
@@ -395,6 +402,7 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
 }
 
 float* EncoderDecoderModelRunner::make_capture_room(size_t num_floats) {
+  if (options_.ranks != nullptr) captured_.clear();  // 0 where another rank has the head
   captured_.resize(num_floats);
   if (device_->memory().is_host() || num_floats == 0) return captured_.data();
   captured_there_ = device_->memory().allocate(num_floats * sizeof(float));

@@ -49,7 +49,8 @@ class EncoderDecoderModelRunner final {
   // Pins the calling thread, which executes steps from here on.
   void pin_caller() const { threads_.pin_caller(); }
 
-  // Errors: those of check_part(); nothing is executed then.
+  // One of several ranks (options.ranks): the same call on all, and the first alone has output.samples and captures.
+  // Errors: those of check_part(), nothing is executed then; the group of ranks has failed.
   Status execute(const StepPlan& plan, StepOutput& output);
 
   // Executor::row_places(). Errors: kUnimplemented, the device's memory is not the host's.
@@ -65,6 +66,10 @@ class EncoderDecoderModelRunner final {
   // Of a KV cache whose size was asked for, what rows of other processes get unless that was asked for, too.
   static constexpr uint64_t kShareOfRows = 4;
 
+  uint64_t num_shares() const;
+  const char* share_text() const;
+  Status agree_on_memory();
+  Status check_ranks_agree() const;
   Status settle_limits();
   Status add_rows_spec();
   StatusOr<int64_t> reserved_blocks(uint64_t block_bytes) const;
@@ -87,6 +92,7 @@ class EncoderDecoderModelRunner final {
   void decode(Context& context, const TensorView& hidden);
   float* make_capture_room(size_t num_floats);
   void fetch_captured();
+  void gather_captured();
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
   TensorView rows_of(const EncodeInputs& inputs) const;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/communicator.h"
 #include "base/isa.h"
 #include "base/status.h"
 #include "core/model_config.h"
@@ -53,6 +54,9 @@ struct ModelRunnerOptions {
   ShortlistOptions shortlist;
   bool has_long_encodes = false;  // plans may have some: encodes get their own memory, apart from the step's
   bool debug_poison = false;
+  // The ranks that hold the model together, this one among them; null: one has it alone. Borrowed. Bytes above are
+  // those of all of them. REQUIRES, if not null: no replicas, no long encodes, no rows of other processes.
+  Communicator* ranks = nullptr;
   const DeviceKind* device = &cpu_device_kind();  // borrowed
   // For tests: the maker of a model that is no family. Null: load_model() of models/registry.h.
   std::function<StatusOr<std::unique_ptr<Model>>(const ModelConfig&, const std::shared_ptr<WeightMap>&,

@@ -24,8 +24,10 @@ struct EngineConfig {
   std::string shortlist = "auto";          // auto, none, or a file (shortlist_file.h)
   std::optional<int64_t> shortlist_parts;  // ShortlistOptions::max_parts; for tests
   std::string preemption_mode = "auto";    // auto, recompute, swap
-  int32_t threads = 0;                     // per replica; 0: the processors, divided among the replicas
+  int32_t threads = 0;                     // per replica or rank; 0: the processors, divided among them
   int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
+  int32_t tensor_parallel_size = 1;        // ranks that hold the model together, and share the bytes below
+  double rank_timeout = 60;                // seconds that a rank may be silent in a step
   std::string cpu_affinity = "none";       // auto, none, or a list of processors (replica_cpus.h)
   int32_t block_size = 16;
   int32_t max_num_seqs = 64;

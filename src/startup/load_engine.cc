@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/cpus.h"
 #include "base/environment.h"
 #include "base/isa.h"
 #include "base/log.h"
 #include "base/system_memory.h"
 #include "encoder_cache/ec_frame.h"
 #include "multimodal/input_families.h"
+#include "rank/group_executor.h"
 #include "rank/local_executor.h"
 #include "rank/loopback_executor.h"
 #include "rank/model_fingerprint.h"
@@ -17,8 +17,9 @@
 #include "startup/features.h"
 #include "startup/model_files.h"
 #include "startup/open_weights.h"
+#include "startup/rank_worker.h"
 #include "startup/recognise_model.h"
-#include "startup/replica_cpus.h"
+#include "startup/runner_choices.h"
 #include "startup/shortlist_file.h"
 #include "startup/weight_storage.h"
 #include "text/families/load_tokenizer.h"
@@ -64,61 +65,17 @@ StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   return invalid_argument("--preemption-mode ", name, ": unknown; one of auto, recompute, swap");
 }
 
-// What the flags mean on this machine, worked out once; the types need the weights' headers too.
-struct Choices {
-  Isa isa;
-  StorageTypes types;
-  ReplicaCpus cpus;
-  EncodeSliceOptions encode_slice;
-};
-
-StatusOr<Choices> make_choices(const EngineConfig& config) {
-  Choices choices;
-  ASSIGN_OR_RETURN(choices.isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(choices.cpus,
-                   plan_replica_cpus(config.threads, config.replicas, config.cpu_affinity, available_cpus()));
-  ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
-  return choices;
-}
-
 // How long a request waits for its inputs, unless it has a deadline: encode instances may have many before them.
 constexpr Duration kMaxWaitForInputs = std::chrono::seconds(300);
 
-EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, const Choices& choices) {
-  const StorageTypes& types = choices.types;
-  EncoderDecoderModelRunner::Options options;
-  options.isa = choices.isa;
-  options.num_threads = choices.cpus.num_threads;
-  options.cpus = choices.cpus.of_replica(0);
-  options.num_replicas = config.replicas;
-  options.attention_backend = config.attention_backend;
-  options.weight_storage = types.weights;
-  options.as_packed = types.as_packed;
-  options.sizes_only = config.sizes_only;
-  options.block_size = config.block_size;
-  options.kv_dtype = types.kv;
-  options.max_num_seqs = config.max_num_seqs;
-  options.max_num_batched_tokens = config.max_num_batched_tokens;
-  options.max_num_encoder_tokens = config.max_num_encoder_tokens;
-  options.max_model_len = config.max_model_len;
-  options.kv_cache_memory = config.kv_cache_memory;
-  options.swap_space = config.swap_space;
-  options.watermark = config.watermark;
-  options.ec_buffer_memory = config.ec_buffer_memory;
-  options.max_num_injected_tokens = config.max_num_injected_tokens;
-  options.has_long_encodes = choices.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
-  options.debug_poison = config.debug_poison;
-  return options;
-}
-
 // What stays is in blocks whose memory is taken when they are first used. Without a limit a server whose inputs are all
-// different would come to hold the whole pool, which is sized for the largest load. Of each replica its part, as of the
-// pool.
+// different would come to hold the whole pool, which is sized for the largest load. Of each replica or rank its part,
+// as of the pool.
 int32_t max_cached_blocks(const EngineConfig& config, const ExecutorInfo& info) {
   constexpr uint64_t kPartOfMemory = 16;
   const uint64_t bytes = config.encoder_cache_memory.value_or(total_memory_bytes() / kPartOfMemory);
-  const uint64_t of_replica = bytes / static_cast<uint64_t>(config.replicas);
-  const uint64_t num_blocks = info.block_bytes > 0 ? of_replica / info.block_bytes : 0;
+  const uint64_t of_share = bytes / static_cast<uint64_t>(std::max(config.replicas, config.tensor_parallel_size));
+  const uint64_t num_blocks = info.block_bytes > 0 ? of_share / info.block_bytes : 0;
   return static_cast<int32_t>(std::min<uint64_t>(num_blocks, static_cast<uint64_t>(info.num_device_blocks)));
 }
 
@@ -171,10 +128,17 @@ Status load_speech_tokens(LoadedModel& loaded) {
   return ok_status();
 }
 
+// What an engine is connected to: nothing, other instances, or the ranks that it is the first of.
+struct EngineLinks {
+  const InstanceLinks* instance = nullptr;
+  std::shared_ptr<Communicator> ranks = nullptr;
+};
+
 // One for each runner: the first, and its replicas.
-Status make_engines(const EngineConfig& config, const Choices& choices,
-                    std::unique_ptr<EncoderDecoderModelRunner> first, const InstanceLinks* links, const Clock& clock,
+Status make_engines(const EngineConfig& config, const RunnerChoices& choices,
+                    std::unique_ptr<EncoderDecoderModelRunner> first, const EngineLinks& to, const Clock& clock,
                     LoadedModel& loaded) {
+  const InstanceLinks* const links = to.instance;
   const ReplicaCpus& cpus = choices.cpus;
   ASSIGN_OR_RETURN(LLMEngine::Options options, engine_options(config, loaded.info, choices.encode_slice));
   if (links != nullptr) {
@@ -190,6 +154,9 @@ Status make_engines(const EngineConfig& config, const Choices& choices,
     if (mode == PreemptionMode::kAuto) mode = PreemptionMode::kSwap;
   }
   const auto executor_of = [&](std::unique_ptr<EncoderDecoderModelRunner> runner) {
+    if (to.ranks != nullptr) {
+      return std::unique_ptr<Executor>(std::make_unique<GroupExecutor>(std::move(runner), to.ranks));
+    }
     std::unique_ptr<Executor> executor = std::make_unique<LocalExecutor>(std::move(runner));
     if (config.debug_loopback_plans) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
     return executor;
@@ -241,16 +208,27 @@ Status make_fingerprint(const WeightMap& weights, const StorageTypes& types, Loa
   return ok_status();
 }
 
-void take_info(const ExecutorInfo& info, const Choices& choices, LoadedModel& loaded) {
+void take_info(const ExecutorInfo& info, const RunnerChoices& choices, LoadedModel& loaded) {
   loaded.info = info;
   set_storage_flags(info.weight_storage, loaded.config);
   for (const std::string& line : info.report) log_info(line);
   if (!choices.types.report.empty()) log_info(choices.types.report);
 }
 
-Status load_engines(const EngineConfig& config, ModelFiles files, const InstanceLinks* links, const Clock& clock,
+// Brings the other ranks to the point where they wait for plans.
+Status begin_ranks(const EngineConfig& config, Communicator& ranks, const ExecutorInfo& info, TimePoint load_begin) {
+  const double taken = seconds(std::chrono::steady_clock::now() - load_begin);
+  ASSIGN_OR_RETURN(const std::vector<std::string> lines, report_ranks(ranks, info, taken));
+  for (const std::string& line : lines) log_info(line);
+  ranks.set_rank_timeout(rank_timeout(config));
+  return ok_status();
+}
+
+Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLinks& to, const Clock& clock,
                     LoadedModel& loaded) {
-  ASSIGN_OR_RETURN(Choices choices, make_choices(config));
+  const TimePoint begin = std::chrono::steady_clock::now();
+  const InstanceLinks* const links = to.instance;
+  ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));
   ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config, std::move(files)));
   const std::shared_ptr<WeightMap>& weights = opened.map;
   const StoredWeights stored = stored_weights(*weights, opened.quantization);
@@ -270,13 +248,31 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const Instance
     options.takes_remote_rows = true;
     ASSIGN_OR_RETURN(options.remote_rows_dtype, transfer_dtype(config));
   }
+  options.ranks = to.ranks.get();
+  if (to.ranks != nullptr) to.ranks->set_rank_timeout(kRankLoadTimeout);
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
   take_info(runner->info(), choices, loaded);
-  return make_engines(config, choices, std::move(runner), links, clock, loaded);
+  if (to.ranks != nullptr) RETURN_IF_ERROR(begin_ranks(config, *to.ranks, runner->info(), begin));
+  return make_engines(config, choices, std::move(runner), to, clock, loaded);
 }
 
-StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLinks* links, const Clock& clock) {
+Status check_ranks(const EngineConfig& config, const EngineLinks& to) {
+  RETURN_IF_ERROR(check_rank_flags(config));
+  const int32_t count = config.tensor_parallel_size;
+  if (count > 1 && to.instance != nullptr) {
+    return unimplemented("--tensor-parallel-size ", count, ": not with --epd or --role: give 1");
+  }
+  if (count > 1 && to.ranks == nullptr) {
+    return unimplemented("--tensor-parallel-size ", count, ": this runs one rank alone: give 1");
+  }
+  CHECK(to.ranks == nullptr || (to.ranks->size() == count && to.ranks->rank() == 0));
+  return ok_status();
+}
+
+StatusOr<LoadedModel> load_checked(const EngineConfig& config, const EngineLinks& to, const Clock& clock) {
+  const InstanceLinks* const links = to.instance;
+  RETURN_IF_ERROR(check_ranks(config, to));
   LoadedModel loaded;
   loaded.config = config;
   ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
@@ -291,7 +287,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   const bool takes_media = family != nullptr && (family->make_audio != nullptr || family->make_image != nullptr);
   const auto owner = takes_media ? ChatTemplateOwner::kProcessor : ChatTemplateOwner::kTokenizer;
   ASSIGN_OR_RETURN(loaded.chat_prompts, ChatPrompts::load(config.model, owner, config.chat_template));
-  RETURN_IF_ERROR(load_engines(config, std::move(files), links, clock, loaded));
+  RETURN_IF_ERROR(load_engines(config, std::move(files), to, clock, loaded));
   const ExecutorInfo& info = loaded.info;
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
   ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa, std::move(header_font)));
@@ -308,9 +304,10 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const InstanceLin
   return loaded;
 }
 
-StatusOr<LoadedModel> load_and_explain(const EngineConfig& config, const InstanceLinks* links, const Clock& clock) {
-  StatusOr<LoadedModel> loaded = load_checked(config, links, clock);
+StatusOr<LoadedModel> load_and_explain(const EngineConfig& config, const EngineLinks& to, const Clock& clock) {
+  StatusOr<LoadedModel> loaded = load_checked(config, to, clock);
   if (loaded.ok()) return loaded;
+  if (to.ranks != nullptr) to.ranks->fail(loaded.status());
   return blame_environment(explain_model_error(loaded.status(), config.model), config.from_environment);
 }
 
@@ -323,11 +320,15 @@ StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
 }
 
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
-  return load_and_explain(config, nullptr, clock);
+  return load_and_explain(config, {}, clock);
 }
 
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock, const InstanceLinks& links) {
-  return load_and_explain(config, &links, clock);
+  return load_and_explain(config, {.instance = &links}, clock);
+}
+
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock, std::shared_ptr<Communicator> ranks) {
+  return load_and_explain(config, {.ranks = std::move(ranks)}, clock);
 }
 
 }  // namespace transept

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/communicator.h"
 #include "base/status.h"
 #include "core/model_config.h"
 #include "startup/engine_config.h"
@@ -27,5 +28,9 @@ StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock
 // Of an instance: the part of the model that its role needs, and its engine. Borrows what `links` has. Errors: as
 // above; flags that an instance does not have.
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock, const InstanceLinks& links);
+// Of the first of config.tensor_parallel_size ranks, whose others run work_as_rank() over the same folder and flags;
+// null: one rank. The engine keeps `ranks`, and tells the others to end when it does. Errors: as above, which end the
+// group; those of the group.
+StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock, std::shared_ptr<Communicator> ranks);
 
 }  // namespace transept

@@ -39,7 +39,7 @@ std::string ReplicaCpus::text() const {
 }
 
 StatusOr<ReplicaCpus> plan_replica_cpus(int32_t threads, int32_t replicas, std::string_view affinity,
-                                        const std::vector<int>& available) {
+                                        const std::vector<int>& available, std::string_view flag) {
   const bool is_list = affinity != "auto" && affinity != "none";
   ReplicaCpus plan;
   if (is_list) {
@@ -57,7 +57,7 @@ StatusOr<ReplicaCpus> plan_replica_cpus(int32_t threads, int32_t replicas, std::
   }
   if (is_list) {
     return invalid_argument("--cpu-affinity ", affinity, ": ", plan.cpus.size(), " processors for ", num_pinned,
-                            " threads (--replicas ", replicas, ", ", plan.num_threads, " threads each)");
+                            " threads (", flag, " ", replicas, ", ", plan.num_threads, " threads each)");
   }
   plan.cpus.clear();
   return plan;

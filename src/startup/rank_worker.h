@@ -1,0 +1,32 @@
+// What a rank of a model does that is not the engine's own: loads its part from the same folder and flags as the first
+// rank does (load_engine()), and executes its plans. Functions: one thread of each rank calls them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/communicator.h"
+#include "base/status.h"
+#include "rank/executor.h"
+#include "startup/engine_config.h"
+
+namespace transept {
+
+// How long ranks wait for each other: while they load, and in a step.
+inline constexpr Duration kRankLoadTimeout = std::chrono::minutes(30);
+Duration rank_timeout(const EngineConfig& config);
+
+// Errors, of --tensor-parallel-size by name: numbers of ranks that sums have no tree for; flags that ranks do not have
+// (yet), with what would do.
+Status check_rank_flags(const EngineConfig& config);
+
+// Returns when the first rank has ended the group. Errors, which end the group, too: those of loading, of run_rank().
+// REQUIRES: config.tensor_parallel_size is ranks.size(); the rank is not the first.
+Status work_as_rank(const EngineConfig& config, Communicator& ranks);
+
+// What each rank has loaded, and how long that took, a line each: on all ranks, once. Errors: the communicator's.
+StatusOr<std::vector<std::string>> report_ranks(Communicator& ranks, const ExecutorInfo& info, double load_seconds);
+
+}  // namespace transept

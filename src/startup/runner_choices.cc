@@ -1,0 +1,48 @@
+#include "startup/runner_choices.h"
+
+#include <algorithm>
+
+#include "base/cpus.h"
+
+namespace transept {
+
+StatusOr<RunnerChoices> make_runner_choices(const EngineConfig& config) {
+  RunnerChoices choices;
+  ASSIGN_OR_RETURN(choices.isa, parse_isa(config.isa));
+  ASSIGN_OR_RETURN(
+      choices.cpus,
+      plan_replica_cpus(config.threads, std::max(config.replicas, config.tensor_parallel_size), config.cpu_affinity,
+                        available_cpus(), config.tensor_parallel_size > 1 ? "--tensor-parallel-size" : "--replicas"));
+  ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
+  return choices;
+}
+
+EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, const RunnerChoices& choices,
+                                                  int32_t rank) {
+  const StorageTypes& types = choices.types;
+  EncoderDecoderModelRunner::Options options;
+  options.isa = choices.isa;
+  options.num_threads = choices.cpus.num_threads;
+  options.cpus = choices.cpus.of_replica(rank);
+  options.num_replicas = config.replicas;
+  options.attention_backend = config.attention_backend;
+  options.weight_storage = types.weights;
+  options.as_packed = types.as_packed;
+  options.sizes_only = config.sizes_only;
+  options.block_size = config.block_size;
+  options.kv_dtype = types.kv;
+  options.max_num_seqs = config.max_num_seqs;
+  options.max_num_batched_tokens = config.max_num_batched_tokens;
+  options.max_num_encoder_tokens = config.max_num_encoder_tokens;
+  options.max_model_len = config.max_model_len;
+  options.kv_cache_memory = config.kv_cache_memory;
+  options.swap_space = config.swap_space;
+  options.watermark = config.watermark;
+  options.ec_buffer_memory = config.ec_buffer_memory;
+  options.max_num_injected_tokens = config.max_num_injected_tokens;
+  options.has_long_encodes = choices.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
+  options.debug_poison = config.debug_poison;
+  return options;
+}
+
+}  // namespace transept
