@@ -45,6 +45,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> load_runner(const EngineCon
 
 Status load_and_work(const EngineConfig& config, Communicator& ranks) {
   const auto begin = std::chrono::steady_clock::now();
+  RETURN_IF_ERROR(check_rank_flags(config));
   ranks.set_rank_timeout(kRankLoadTimeout);
   ASSIGN_OR_RETURN(const std::unique_ptr<EncoderDecoderModelRunner> runner, load_runner(config, ranks));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;

@@ -22,8 +22,8 @@ Duration rank_timeout(const EngineConfig& config);
 // (yet), with what would do.
 Status check_rank_flags(const EngineConfig& config);
 
-// Returns when the first rank has ended the group. Errors, which end the group, too: those of loading, of run_rank().
-// REQUIRES: config.tensor_parallel_size is ranks.size(); the rank is not the first.
+// Returns when the first rank has ended the group. Errors, which end the group, too: those of check_rank_flags(), of
+// loading, of run_rank(). REQUIRES: config.tensor_parallel_size is ranks.size(); the rank is not the first.
 Status work_as_rank(const EngineConfig& config, Communicator& ranks);
 
 // What each rank has loaded, and how long that took, a line each: on all ranks, once. Errors: the communicator's.

@@ -42,7 +42,6 @@ std::string bits(const RequestOutput& output) {
   if (output.cross_attention != nullptr) {
     for (const float value : output.cross_attention->values) text += bits(value);
   }
-  for (const float value : output.encoder_output) text += bits(value);
   for (const CompletionOutput& one : output.outputs) {
     text += str_cat("\nanswer ", ids(one.token_ids), bits(one.cumulative_logprob), bits(one.beam_score.value_or(0)));
     text += ids(one.alignments);
@@ -73,7 +72,6 @@ class RanksEndToEndTest : public TinyModelTest {
       params.logprobs = i % 3 == 0 ? std::optional<int32_t>(3) : std::nullopt;
       params.return_alignments = i % 4 == 2 && params.num_beams == 1;
       params.capture_cross_attention = i % 6 == 0;
-      params.capture_encoder_output = i % 8 == 4;
       if (i % 7 == 3) params.repetition_penalty = 1.3f;
       if (i % 7 == 4) params.top_k = 50, params.top_p = 0.9f;
       if (i % 7 == 5) params.logit_bias = {{4000, 6.0f}, {7, 2.0f}};
@@ -106,7 +104,6 @@ class RanksEndToEndTest : public TinyModelTest {
         texts[output.request_id] = bits(output);
       }
     }
-    expect_nothing_left(engine);
     return texts;
   }
 };
@@ -122,6 +119,7 @@ TEST_F(RanksEndToEndTest, AnswersHaveTheBitsOfOneRank) {
       LoadedModel model = load_ranks(config, num_ranks);
       EXPECT_EQ(run(*model.engine, list), wanted) << num_ranks << " " << backend;
       EXPECT_EQ(run(*model.engine, list, 2), wanted) << num_ranks << " " << backend << ", trickling in";
+      expect_nothing_left(*model.engine);
     }
   }
 }
@@ -155,6 +153,7 @@ TEST_F(RanksEndToEndTest, TinyPoolsPreemptAndSwapOnAllRanks) {
       EXPECT_EQ(model.info.block_bytes * static_cast<uint64_t>(num_ranks), whole.info.block_bytes);
       EXPECT_EQ(run(*model.engine, list), wanted) << mode << " " << num_ranks;
       EXPECT_GT(model.engine->stats().num_preemptions, 0) << mode << ": the pool was not tiny";
+      expect_nothing_left(*model.engine);
       if (std::string_view(mode) == "swap") {
         EXPECT_GT(model.engine->executor_stats().bytes_swapped_in, 0u);
       }
@@ -170,12 +169,12 @@ TEST_F(RanksEndToEndTest, AbortsLeaveTheOthersAsTheyAre) {
     std::vector<std::string> aborted;
     for (size_t i = first; i < list.size(); i += 4) aborted.push_back(list[i].id);
     for (const auto& [id, text] : run(*model.engine, list, 1, aborted)) EXPECT_EQ(text, wanted.at(id)) << id;
+    expect_nothing_left(*model.engine);
   }
 }
 
 TEST_F(RanksEndToEndTest, DraftsAndCachesHold) {
-  std::vector<Request> list = requests();
-  for (Request& request : list) request.params.capture_encoder_output = false;  // a cached input is not encoded
+  const std::vector<Request> list = requests();
   const Texts wanted = run(*load(config()).engine, list);
   EngineConfig config = this->config();
   config.caches_inputs = config.caches_prefixes = true;
@@ -183,6 +182,8 @@ TEST_F(RanksEndToEndTest, DraftsAndCachesHold) {
   LoadedModel model = load_ranks(config, 2);
   EXPECT_EQ(run(*model.engine, list), wanted);
   EXPECT_EQ(run(*model.engine, list), wanted) << "again, of what is kept";
+  EXPECT_GT(model.engine->clear_cache(), 0);
+  expect_nothing_left(*model.engine);
 }
 
 TEST_F(RanksEndToEndTest, AFailedRankIsTheErrorOfTheStep) {
