@@ -454,7 +454,7 @@ class CliTest(unittest.TestCase):
                              (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
                              (["--speculative-model", "m"], "--speculative-model: drafts of another model and of heads are not supported"),
-                             (["--tensor-parallel-size", "2"], "--tensor-parallel-size: tensor parallelism")]:
+                             (["--pipeline-parallel-size", "2"], "--pipeline-parallel-size: pipeline parallelism")]:
             code, out, err = run("generate", "g2p", "x", *flags)
             self.assertEqual((code, out), (2, ""), flags)
             self.assertIn(words, err, flags)

@@ -8,6 +8,7 @@
 
 #include "apps/bench_workload.h"
 #include "apps/engine_flags.h"
+#include "apps/rank_processes.h"
 #include "apps/stats_json.h"
 #include "apps/verbs.h"
 #include "base/environment.h"
@@ -224,7 +225,8 @@ Status run_workload(const std::string& mode, const Flags& flags) {
   const SteadyClock clock;
   StartTimes start;
   const double begin = seconds_now();
-  ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RankProcesses> ranks, RankProcesses::start(flags, config));
+  ASSIGN_OR_RETURN(const LoadedModel model, load_engine(config, clock, RankProcesses::communicator(ranks)));
   start.load = seconds_now() - begin;
   if (model.media->audio() != nullptr && flags.has("input-len")) {
     return invalid_argument(flags.name_of("input-len"), ": this model takes audio, and is given windows of it");

@@ -77,6 +77,7 @@ struct Start {
   char* const* arguments;
   char* const* environment;
   int input, output, failure;  // `failure` hears errno
+  int inherited;               // becomes kInherited; -1: none
   int max_descriptors;         // below which all are
   pid_t parent;
 };
@@ -86,16 +87,22 @@ void close_from(int first, int max_descriptors) {
   for (int fd = first; fd < max_descriptors; ++fd) ::close(fd);  // Linux before 5.9
 }
 
+constexpr int kFailure = STDERR_FILENO + 1;
+static_assert(ChildProcess::kInherited == kFailure + 1);
+
 // Async-signal-safe functions alone: other threads of the parent may have held any lock.
 [[noreturn]] void become(const Start& start) {
-  constexpr int kFailure = STDERR_FILENO + 1;
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != start.parent) ::_exit(127);  // it ended before it could be told to
-  bool is_ready = ::dup2(start.input, STDIN_FILENO) >= 0 && ::dup2(start.output, STDERR_FILENO) >= 0;
+  // Out of the way of those that the others become.
+  const int inherited = start.inherited < 0 ? -1 : ::fcntl(start.inherited, F_DUPFD, kFailure + 2);
+  bool is_ready = start.inherited < 0 || inherited >= 0;
+  is_ready = is_ready && ::dup2(start.input, STDIN_FILENO) >= 0 && ::dup2(start.output, STDERR_FILENO) >= 0;
   is_ready = is_ready && (start.failure == kFailure || ::dup3(start.failure, kFailure, O_CLOEXEC) >= 0);
+  is_ready = is_ready && (inherited < 0 || ::dup2(inherited, ChildProcess::kInherited) >= 0);
   if (is_ready) {
-    close_from(kFailure + 1, start.max_descriptors);
+    close_from(kFailure + (inherited < 0 ? 1 : 2), start.max_descriptors);
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
@@ -156,6 +163,7 @@ StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::start(const Command& comma
                        .input = input.get(),
                        .output = output.write_end.get(),
                        .failure = failure.write_end.get(),
+                       .inherited = command.inherited,
                        .max_descriptors = max_descriptors(),
                        .parent = ::getpid()};
   pid_t pid;

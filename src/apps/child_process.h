@@ -1,5 +1,6 @@
 // A program that was started, in a process group of its own: a terminal's Ctrl-C does not reach it. Its standard input
-// is empty, its standard error is read here, its standard output is ours; no other descriptor is handed on. The owner
+// is empty, its standard error is read here, its standard output is ours; no other descriptor is handed on, but for one
+// that the command names. The owner
 // reads and polls it. It ends with its owner, its group with it. Not thread-safe.
 #pragma once
 
@@ -31,7 +32,9 @@ class ChildProcess final {
     std::string program;                   // a path
     std::vector<std::string> arguments;    // argv: the program's name first
     std::vector<std::string> environment;  // NAME=VALUE
+    int inherited = -1;                    // a descriptor of ours that it has as kInherited; -1: none
   };
+  static constexpr int kInherited = 4;
   // A longer line is given in pieces of this size.
   static constexpr size_t kMaxLineBytes = 16 << 10;
 

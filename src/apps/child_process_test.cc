@@ -187,6 +187,23 @@ TEST_F(ChildProcessTest, HasNoDescriptorOfOurs) {
   ::close(ours);
 }
 
+TEST_F(ChildProcessTest, HasTheOneDescriptorThatIsHandedOn) {
+  for (const int number : {-1, 5}) {  // the lowest that is free, which others become there; and one behind those
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const int given = number < 0 ? ends[1] : ::fcntl(ends[1], F_DUPFD_CLOEXEC, number);
+    ChildProcess::Command command = shell("echo there >&4; ls /proc/self/fd >&2");
+    command.inherited = given;
+    const auto child = started(command);
+    EXPECT_THAT(lines_of(*child), ElementsAre("0", "1", "2", "3", "4")) << "3 is what lists them";
+    char text[16] = {};
+    EXPECT_EQ(::read(ends[0], text, sizeof(text)), 6);
+    EXPECT_STREQ(text, "there\n");
+    for (const int fd : {ends[0], ends[1]}) ::close(fd);
+    if (given != ends[1]) ::close(given);
+  }
+}
+
 TEST_F(ChildProcessTest, HasSignalsAsAShellGivesThem) {
   // Bits 12 (SIGPIPE) and 14 (SIGTERM) of what is blocked and ignored.
   const auto before = std::signal(SIGPIPE, SIG_IGN);

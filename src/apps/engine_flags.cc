@@ -7,8 +7,10 @@
 #include "apps/model_source.h"
 #include "base/environment.h"
 #include "core/capabilities.h"
+#include "layers/split.h"
 #include "speculation/speculation_options.h"
 #include "startup/engine_ranges.h"
+#include "startup/rank_worker.h"
 #include "startup/recognise_model.h"
 
 namespace transept {
@@ -17,6 +19,7 @@ namespace {
 constexpr const char* kEngine = "Engine";
 constexpr const char* kMemory = "Memory and batching";
 constexpr double kMaxCacheSeconds = 1e8;  // three years
+constexpr double kMaxRankTimeout = 86400;
 
 // vLLM's name of a feature that the table refuses.
 FlagSpec refused(std::string name, std::string value_name, Feature feature, std::string harmless = "") {
@@ -37,7 +40,12 @@ std::vector<FlagSpec> speculation_and_parallelism_flags() {
        "guesses of a sequence and step at most, fewer where they do not pay; 0: none, also of requests' own drafts",
        kMemory},
       refused("speculative-model", "NAME", Feature::kDraftModel),
-      refused("tensor-parallel-size", "N", Feature::kTensorParallel, "1"),
+      {"tensor-parallel-size", "N", "1",
+       "processes that hold the model together, each with a part of every matrix and of the KV cache: 1, 2, 4 or 8; "
+       "answers stay the same",
+       kEngine},
+      {"rank-timeout", "SECONDS", "60", "how long one of these processes may be silent within a step before all end",
+       kEngine},
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
 }
@@ -75,7 +83,7 @@ std::vector<FlagSpec> engine_flags() {
        "generate only what a Marian model's lexical shortlist allows: a binary file (lex*.s2t.bin), auto (the one in "
        "the model's folder, if there is one) or none",
        kEngine},
-      {"threads", "N", "all processors", "compute threads (of each replica, where serve has --replicas)", kEngine},
+      {"threads", "N", "all processors", "compute threads, of each replica or rank where there are several", kEngine},
       {"cpu-affinity", "LIST", "none",
        "pin compute threads: none, auto (one core a thread, where there are enough), or processors, e.g. 0-3,8",
        kEngine},
@@ -171,6 +179,8 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
     return ok_status();
   };
   RETURN_IF_ERROR(count("threads", config.threads, 1, kMaxThreads));
+  RETURN_IF_ERROR(count("tensor-parallel-size", config.tensor_parallel_size, 1, kMostRanks));
+  ASSIGN_OR_RETURN(config.rank_timeout, flags.number("rank-timeout", 0.1, kMaxRankTimeout, config.rank_timeout));
   RETURN_IF_ERROR(count("block-size", config.block_size, 1, kMaxBlockSize));
   RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, kMaxNumSeqs));
   RETURN_IF_ERROR(count("max-num-batched-tokens", config.max_num_batched_tokens, 1));
@@ -204,6 +214,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
     config.num_speculative_tokens = count_of_drafts;
   }
   // Told here, before a model is fetched.
+  RETURN_IF_ERROR(blame_environment(check_rank_flags(config), flags.from_environment()));
   if (const StatusOr<SpeculationOptions> drafts =
           settle_speculation(config.speculative_config, config.num_speculative_tokens);
       !drafts.ok()) {

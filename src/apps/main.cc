@@ -11,6 +11,7 @@
 #include "apps/clear_ends.h"
 #include "apps/foreign_flags.h"
 #include "apps/help_text.h"
+#include "apps/rank_processes.h"
 #include "apps/verbs.h"
 #include "apps/version.h"
 #include "base/environment.h"
@@ -79,6 +80,7 @@ int main_verb(const std::vector<std::string>& arguments) {
     std::fputs(overview_text().c_str(), arguments.empty() ? stderr : stdout);
     return arguments.empty() ? kExitUsage : kExitOk;
   }
+  if (arguments[0] == "rank") return run_rank_process({arguments.begin() + 1, arguments.end()});
   if (arguments[0] == "--version" || arguments[0] == "version") {
     std::printf("transept %s (%s)\n", kVersion, kCommit);
     return kExitOk;

@@ -12,6 +12,7 @@
 #include "apps/epd_launcher.h"
 #include "apps/instance_flags.h"
 #include "apps/interrupt.h"
+#include "apps/rank_processes.h"
 #include "apps/serve_banner.h"
 #include "apps/serve_flags.h"
 #include "apps/verbs.h"
@@ -26,6 +27,13 @@ namespace {
 
 constexpr std::string_view kVerb = "serve";
 constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr int kLooksAtLast = 10;
+
+// What has ended the engine: a step, or a rank while no step ran.
+Status failure_of(const Server& server, const RankProcesses* ranks) {
+  const Status failure = server.engine_failure();
+  return failure.ok() && ranks != nullptr ? ranks->failure() : failure;
+}
 
 // What was open when a first signal came is finished; a second one ends the process (catch_interrupts).
 int shut_down(Server& server, std::chrono::milliseconds timeout) {
@@ -63,8 +71,10 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
     RETURN_IF_ERROR(set_instance_address(server->http().address(), *settings.instance));
     ASSIGN_OR_RETURN(instance, Instance::connect(*settings.instance));
   }
-  ASSIGN_OR_RETURN(LoadedModel model,
-                   instance == nullptr ? load_engine(config, clock) : load_engine(config, clock, instance->links()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RankProcesses> ranks, RankProcesses::start(flags, config));
+  ASSIGN_OR_RETURN(LoadedModel model, instance == nullptr
+                                          ? load_engine(config, clock, RankProcesses::communicator(ranks))
+                                          : load_engine(config, clock, instance->links()));
   for (const std::string& note : startup_notes(model.generation)) {
     note.find("not supported") != std::string::npos ? log_warning(note) : log_info(note);
   }
@@ -74,8 +84,11 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
   log_info("model loaded in ", format_seconds(clock.now() - listening));
   server->serve(std::move(model), std::move(instance));
   print_banner(*server, clock.now() - begin);
-  while (!interrupted() && server->engine_failure().ok()) std::this_thread::sleep_for(kLook);
-  if (const Status failure = server->engine_failure(); !failure.ok()) {
+  while (!interrupted() && failure_of(*server, ranks.get()).ok()) std::this_thread::sleep_for(kLook);
+  if (!failure_of(*server, ranks.get()).ok()) {
+    // Requests in flight are told by the engine's next step, which is named then.
+    for (int i = 0; i < kLooksAtLast && server->engine_failure().ok(); ++i) std::this_thread::sleep_for(kLook);
+    const Status failure = failure_of(*server, ranks.get());
     server->stop();
     return with_prefix(failure, "the engine failed: ");
   }
@@ -130,9 +143,15 @@ int run_serve(const Flags& flags) {
   if (settings->log.as_json) set_log_sink(write_json_notice);
   // The reader of the log may go away (a launcher that was killed, a pipe to another program): answers go on.
   std::signal(SIGPIPE, SIG_IGN);
+  if (const int32_t count = config->tensor_parallel_size; count > 1) {
+    const std::string_view other = plan->has_value() ? "epd" : settings->instance.has_value() ? "role" : "";
+    if (!other.empty()) {
+      return usage_error(kVerb, unimplemented("--tensor-parallel-size ", count, ": not with --", other, ": give 1"));
+    }
+  }
   if (plan->has_value()) return run_fleet(flags, *std::move(*plan), *settings, *config);
   // Others wait for their next tokens here.
-  if (!flags.has("encode-slice")) config->encode_slice = "auto";
+  if (!flags.has("encode-slice") && config->tensor_parallel_size == 1) config->encode_slice = "auto";
   config->replicas = settings->replicas;
   config->chat_template = settings->chat_template;
   if (settings->options.cache_scope == CacheScope::kOff) config->share_identical_inputs = false;

@@ -198,7 +198,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kCpu, .group = feature_groups::kModels, .name = "the processor: generic x86-64, AVX2, AVX-512", .flags = "--device, --isa"},
     {.feature = Feature::kOtherDevices, .group = feature_groups::kModels, .name = "other devices", .flags = "--device", .refusal = "this version runs on the processor alone"},
     {.feature = Feature::kSeparatedEncoder, .group = feature_groups::kModels, .name = "encoders in processes of their own, on one machine", .flags = "--epd, --role, --broker"},
-    {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism", .flags = "--tensor-parallel-size", .refusal = "tensor parallelism is not supported: one process runs the whole model"},
+    {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism: 2, 4 or 8 processes of one host hold the model together, with one process's bits, where they divide its heads", .flags = "--tensor-parallel-size"},
     {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism", .flags = "--pipeline-parallel-size", .refusal = "pipeline parallelism is not supported: one process runs the whole model"},
 };
 // clang-format on

@@ -1,0 +1,47 @@
+// What ranks' processes are started with. Real ones: tests/ranks_test.py.
+#include "apps/rank_processes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/engine_flags.h"
+
+namespace transept {
+namespace {
+
+TEST(RankProcesses, GetTheFlagsOfTheEngineButForHowTheModelWasFound) {
+  const StatusOr<Flags> flags = Flags::parse(
+      engine_flags(), {"org/model", "--threads", "3", "--kv-cache-memory=1GiB", "--revision", "v1",
+                       "--tensor-parallel-size", "2", "--log-level", "info", "--quiet", "--watermark=0.5"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EngineConfig config;
+  config.model = "/cache/model";
+  config.tensor_parallel_size = 2;
+  const std::vector<std::string> arguments = rank_arguments(*flags, config, 1, 77);
+  EXPECT_EQ(std::vector<std::string>(arguments.begin(), arguments.begin() + 4),
+            (std::vector<std::string>{"transept", "rank", "1", "77"}));
+  EXPECT_EQ(std::vector<std::string>(arguments.end() - 2, arguments.end()),
+            (std::vector<std::string>{"--", "/cache/model"}));
+  EXPECT_THAT(std::vector<std::string>(arguments.begin() + 4, arguments.end() - 2),
+              ::testing::UnorderedElementsAre("--threads=3", "--kv-cache-memory=1GiB", "--watermark=0.5",
+                                              "--tensor-parallel-size=2", "--log-level=error"));
+}
+
+TEST(RankProcesses, OneRankHasNone) {
+  const StatusOr<Flags> flags = Flags::parse(engine_flags(), {"model"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  const StatusOr<std::shared_ptr<RankProcesses>> ranks = RankProcesses::start(*flags, {});
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  EXPECT_EQ(*ranks, nullptr);
+  EXPECT_EQ(RankProcesses::communicator(*ranks), nullptr);
+}
+
+TEST(RankProcesses, RanksSpinWhereEachThreadHasAProcessor) {
+  EngineConfig config;
+  config.tensor_parallel_size = 2;
+  config.threads = 1000;
+  EXPECT_FALSE(rank_options(config).spins);
+}
+
+}  // namespace
+}  // namespace transept
