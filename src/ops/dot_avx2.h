@@ -54,4 +54,46 @@ struct Dot {
   [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
 };
 
+// Members as in dot_generic.h. Sums of pairs are of 16 bits: of 32 inputs 16 products each, of which none is past 15 *
+// 127, so that nothing saturates.
+struct NibbleDot {
+  static constexpr int kVecBytes = 32;  // 8 columns
+  static constexpr int kTileRows = 4;
+  static constexpr int kSums = 4;
+  static constexpr int kMostInputs = 32;
+
+  typedef __m256i Sum;
+  typedef __m256i Part;
+  struct Codes {
+    __m256i low, high;
+  };
+
+  static void start(Sum& sum, int32_t inputs) { sum = _mm256_set1_epi32(-8 * inputs); }
+  static void start_with_zeros(Sum& sum, int32_t inputs, const int16_t* zeros) {
+    const __m256i whole = _mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(zeros)));
+    sum = _mm256_mullo_epi32(_mm256_sub_epi32(_mm256_set1_epi32(-8), whole), _mm256_set1_epi32(inputs));
+  }
+  static void begin(Part& part, const Sum& /*sum*/) { part = _mm256_setzero_si256(); }
+  static void end(Sum& sum, const Part& part) {
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
+  }
+  static Codes load(const uint8_t* p) {
+    const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), mask = _mm256_set1_epi8(15);
+    return {_mm256_and_si256(both, mask), _mm256_and_si256(_mm256_srli_epi16(both, 4), mask)};
+  }
+  static void add(Part& part, const Codes& codes, const int8_t* q) {
+    int32_t first, second;
+    __builtin_memcpy(&first, q, sizeof first);
+    __builtin_memcpy(&second, q + 4, sizeof second);
+    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(codes.low, _mm256_set1_epi32(first)));
+    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(codes.high, _mm256_set1_epi32(second)));
+  }
+  template <class V>
+  static typename V::Reg to_float(const Sum& sum) {
+    return _mm256_cvtepi32_ps(sum);
+  }
+  [[gnu::always_inline]] static void prefetch(const void* p) { Vec::prefetch(p); }
+  [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+};
+
 }  // namespace transept::avx2

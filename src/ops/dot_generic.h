@@ -55,4 +55,48 @@ struct Dot {
   [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
 };
 
+// Products of int8 inputs with 4-bit codes as nibble_panels.h has them, eight inputs of a column in four bytes.
+// dot_avx2.h, dot_avx512.h and dot_vnni.h have the same members.
+struct NibbleDot {
+  static constexpr int kVecBytes = 4 * Vec::kLanes;
+  static constexpr int kTileRows = 4;
+  static constexpr int kSums = 4;        // vectors of sums that fit registers
+  static constexpr int kMostInputs = 0;  // that a Part can sum; divides every group; 0: any number
+
+  // Of Vec::kLanes columns. Sum is a whole group's; Part is what some of its inputs add.
+  struct Sum {
+    int32_t of[Vec::kLanes];
+  };
+  typedef Sum Part;
+  struct Codes {
+    const uint8_t* bytes;
+  };
+
+  // The sum before any product: what the codes' offset, and zeros, times the sum of q take away.
+  static void start(Sum& sum, int32_t inputs) {
+    for (int32_t& one : sum.of) one = -8 * inputs;
+  }
+  static void start_with_zeros(Sum& sum, int32_t inputs, const int16_t* zeros) {
+    for (int c = 0; c < Vec::kLanes; ++c) {
+      sum.of[c] = static_cast<int32_t>(static_cast<uint32_t>(-8 - zeros[c]) * static_cast<uint32_t>(inputs));
+    }
+  }
+  static void begin(Part& part, const Sum& sum) { part = sum; }
+  static void end(Sum& sum, const Part& part) { sum = part; }
+  static Codes load(const uint8_t* p) { return {p}; }
+  // Adds products of eight inputs.
+  static void add(Part& part, const Codes& codes, const int8_t* q) {
+    for (int c = 0; c < Vec::kLanes; ++c) {
+      const uint8_t* b = codes.bytes + 4 * c;
+      for (int i = 0; i < 4; ++i) part.of[c] += (b[i] & 15) * q[i] + (b[i] >> 4) * q[i + 4];
+    }
+  }
+  template <class V>
+  static typename V::Reg to_float(const Sum& sum) {
+    return V::load_int32(sum.of);
+  }
+  [[gnu::always_inline]] static void prefetch(const void* p) { Vec::prefetch(p); }
+  [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
+};
+
 }  // namespace transept::generic

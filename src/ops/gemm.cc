@@ -17,15 +17,17 @@ constexpr double kSerialFlop = 20000;
 constexpr int64_t kSerialQuantized = 8192;  // inputs
 constexpr int64_t kFewerLeavesBelow = 512;  // inputs
 
-// Inputs that no two leaves divide.
-int64_t leaf_granule(const PackedFormat& format) {
+// Inputs that no two leaves divide, of k.
+int64_t leaf_granule(int64_t k, const PackedFormat& format) {
+  if (format.inputs == InputRounding::kGroups) return NibblePanels::of(format.weights, k).group;
+  if (format.weights.is_nibbles()) return kNibbleInputs;
   if (format.inputs == InputRounding::kBFloat16) return kBFloat16Depth;
   return format.weights == kBFloat16Format ? 2 : 1;
 }
 
 bool has_leaves(int64_t k, const PackedFormat& format, int32_t leaves) {
   return leaves == 1 || (leaves > 0 && leaves <= kMostLeaves && (leaves & (leaves - 1)) == 0 &&
-                         k % (leaves * leaf_granule(format)) == 0);
+                         k % (leaves * leaf_granule(k, format)) == 0);
 }
 
 void check_shapes(const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue, const TensorView& y) {
@@ -238,6 +240,7 @@ void run_rounded(Context& context, const RoundedGemmKernels& kernels, const Gemm
 // Of so many rounded rows. Null: x is multiplied as it is.
 const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const PackedMatrix& w, int64_t num_rounded) {
   const TileGemmKernels* tiles = kernels.tiles;
+  if (w.format().inputs == InputRounding::kGroups) return &kernels.gemm_nibble_groups;
   if (w.format().weights == kInt8Format) {
     const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
     return few ? &kernels.gemm_int8 : &tiles->int8;
@@ -275,9 +278,23 @@ void run_by_outliers(Context& context, const OpKernels& kernels, GemmJob gemm, c
 // Of weights that are numbers.
 const FloatGemmKernels& float_kernels(const OpKernels& kernels, const PackedMatrix& w) {
   const WeightFormat& weights = w.format().weights;
+  if (weights.is_nibbles()) return kernels.gemm_nibbles;
   return weights == kBFloat16Format  ? kernels.gemm_bfloat16
          : weights == kFloat16Format ? kernels.gemm_float16
                                      : kernels.gemm_float32;
+}
+
+NibbleView view_of_nibbles(const PackedMatrix& w) {
+  if (!w.is_nibbles()) return {};
+  const NibblePanels& panels = w.nibbles();
+  const NibbleMeanings meanings = w.nibble_meanings();
+  return {.table = meanings.table.data(),
+          .input_groups = meanings.input_groups.empty() ? nullptr : meanings.input_groups.data(),
+          .group = panels.group,
+          .panel_bytes = panels.panel_bytes(),
+          .scales_place = panels.scales_place(),
+          .zeros_place = panels.zeros_place(),
+          .has_zero = panels.has_zero};
 }
 
 // Without y.
@@ -299,15 +316,15 @@ GemmJob make_job(const Context& context, const GemmInput& input, const PackedMat
           .residual = has_residual && !dry ? epilogue.residual.f32() : nullptr,
           .residual_stride = has_residual ? epilogue.residual.stride[0] : 0,
           .y = nullptr,
-          .y_stride = 0};
+          .y_stride = 0,
+          .nibbles = view_of_nibbles(w)};
 }
 
 // The job's columns of one piece, as a product of its own.
 GemmJob piece_of(const GemmJob& whole, const PackedMatrix& w, const ColumnPiece& piece) {
   GemmJob job = whole;
   job.n = piece.end - piece.begin;
-  job.panels =
-      w.panels() + static_cast<size_t>(piece.begin * w.depth()) * dtype_bytes(panels_dtype(w.format().weights));
+  job.panels = w.panels() + piece.begin / kPanelColumns * w.panel_bytes();
   if (whole.bias != nullptr) job.bias = whole.bias + piece.begin;
   job.y = piece.y.f32();
   job.y_stride = piece.y.stride[0];

@@ -11,6 +11,11 @@
 // only if one rounding would lose more than 1 % of its root mean square. The estimate: rounding moves each entry other
 // than 0 by 1 / sqrt(12) steps.
 //
+// int4 and float4 weights: each is widened to float32 where it is used, and the bits are those of the product with the
+// float32 matrix of such numbers. int4 weights whose inputs are rounded in groups (InputRounding::kGroups): of each
+// group of a row q = round(x / scale), scale = max |x| / 127. A group's products are an exact integer, then scaled and
+// added in float32, in the order of groups.
+//
 // Batch invariance: every element of y is the sum over k in the one order that its instruction level fixes for k, for
 // any number of rows and threads. So the bits of a row do not depend on the rest of the batch.
 //
@@ -64,7 +69,8 @@ struct GemmInput {
 };
 
 // The leaves of a whole product of k inputs: a power of two, at most kMostLeaves, which divides k (for panels of two
-// inputs: into pairs; for tiles of AMX: into whole ones). All levels have the same.
+// inputs: into pairs; for tiles of AMX: into whole ones; for int4: into eights, or into
+// groups where inputs are rounded so). All levels have the same.
 constexpr int32_t kMostLeaves = 8;
 int32_t num_leaves(int64_t k, const PackedFormat& format);
 

@@ -4,6 +4,7 @@
 
 #include "ops/gemm_kernel.h"
 #include "ops/int8_kernel.h"
+#include "ops/nibble_dot_kernel.h"
 #include "ops/row_kernel.h"
 
 namespace transept {
@@ -13,8 +14,8 @@ constexpr FloatGemmKernels make_float_gemm_kernels() {
   return {.few_rows = &gemm_few_rows<V, W>, .tiles = &gemm_tiles<V, W>};
 }
 
-// V: the level's vectors of floats; D: its products of bytes.
-template <class V, class D>
+// V: the level's vectors of floats; D: its products of bytes; N: of 4-bit codes.
+template <class V, class D, class N>
 constexpr OpKernels make_op_kernels() {
   return {
       .few_rows = V::kFewRows,
@@ -23,6 +24,7 @@ constexpr OpKernels make_op_kernels() {
       .gemm_float32 = make_float_gemm_kernels<V, Float32Weights>(),
       .gemm_bfloat16 = make_float_gemm_kernels<V, BFloat16Weights>(),
       .gemm_float16 = make_float_gemm_kernels<V, Float16Weights>(),
+      .gemm_nibbles = {.few_rows = &nibble_few_rows<V>, .tiles = &nibble_tiles<V>},
       .gemm_int8 = {.tile_step = D::kStoresFours ? 4 : 1,
                     .tile_rows = D::kTileRows,
                     .q_bytes = static_cast<int>(sizeof(typename D::Input)),
@@ -30,6 +32,13 @@ constexpr OpKernels make_op_kernels() {
                     .quantize = &quantize_rows<V, D>,
                     .panels = &int8_panels<V, D>,
                     .finish = &int8_finish_rows<V, D>},
+      .gemm_nibble_groups = {.tile_step = 1,
+                             .tile_rows = N::kTileRows,
+                             .q_bytes = kRoundedBytes,
+                             .block_bytes = kVectorBlockBytes,
+                             .quantize = &round_rows_in_groups<V>,
+                             .panels = &nibble_dot_all<V, N>,
+                             .finish = nullptr},
       .find_rough = &find_rough_rows<V>,
       .find_statistics = &find_row_statistics<V>,
       .tiles = nullptr,

@@ -15,6 +15,15 @@
 
 namespace transept {
 
+// The panels of a matrix of 4-bit codes (ops/nibble_panels.h): places are bytes from a panel's beginning.
+struct NibbleView {
+  const float* table;           // [16]
+  const int32_t* input_groups;  // [k]; null: groups are runs of `group` inputs
+  int64_t group;
+  int64_t panel_bytes, scales_place, zeros_place;
+  bool has_zero;
+};
+
 // One product, as plain pointers: y = activation(x w^T + bias) + residual (ops/gemm.h). Strides are in floats.
 struct GemmJob {
   const float* x;
@@ -29,6 +38,7 @@ struct GemmJob {
   int64_t residual_stride;
   float* y;
   int64_t y_stride;
+  NibbleView nibbles;  // of such panels alone
 };
 
 // A product whose inputs are rounded first: with int8 weights, or with bfloat16 weights on tiles.
@@ -95,8 +105,9 @@ struct OpKernels {
 
   // Copies tiles [begin, end) of num_tiles, into which the m rows are divided evenly, to `packed`: [tile][k][rows].
   void (*gemm_pack)(const GemmJob& job, int64_t num_tiles, int64_t tile_begin, int64_t tile_end, float* packed);
-  FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16;
+  FloatGemmKernels gemm_float32, gemm_bfloat16, gemm_float16, gemm_nibbles;
   RoundedGemmKernels gemm_int8;
+  RoundedGemmKernels gemm_nibble_groups;  // InputRounding::kGroups; neither scales nor zeros of rows, nor finish
   // Sets is_rough [m] of rows [begin, end) of x: one rounding to int8 loses more than wide inputs may (ops/gemm.h).
   // given: as RoundedJob::given. Squares are summed in the job's leaves, here and in the next.
   void (*find_rough)(const GemmJob& job, const RowStatistics* given, int64_t row_begin, int64_t row_end,

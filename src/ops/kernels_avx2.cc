@@ -4,6 +4,6 @@
 
 namespace transept::avx2 {
 
-constexpr OpKernels kOpKernels = make_op_kernels<Vec, Dot>();
+constexpr OpKernels kOpKernels = make_op_kernels<Vec, Dot, NibbleDot>();
 
 }  // namespace transept::avx2

@@ -5,6 +5,6 @@
 
 namespace transept::avx512_vnni {
 
-constexpr OpKernels kOpKernels = make_op_kernels<Vec, Dot>();
+constexpr OpKernels kOpKernels = make_op_kernels<Vec, Dot, NibbleDot>();
 
 }  // namespace transept::avx512_vnni

@@ -25,9 +25,12 @@ constexpr PanelLayout kLayouts[] = {{kFloat32Format, DType::kFloat32, 1, 1},
                                     {kFloat16Format, DType::kFloat16, 1, 1},
                                     {kBFloat16Format, DType::kBFloat16, 2, kBFloat16Depth},
                                     {kInt8Format, DType::kInt8, 4, kInt8Depth}};
+// Of any groups; what a panel consists of is nibble_panels.h's.
+constexpr PanelLayout kNibbleLayout = {int4_format(32), DType::kUInt8, kNibbleInputs, 1};
 
 // Null: there are no such panels.
 const PanelLayout* find_layout(const WeightFormat& weights) {
+  if (weights.is_nibbles()) return weights.group % 32 == 0 ? &kNibbleLayout : nullptr;
   const auto found = std::ranges::find(kLayouts, weights, &PanelLayout::weights);
   return found == std::end(kLayouts) ? nullptr : found;
 }
@@ -49,6 +52,15 @@ std::optional<int64_t> panel_bytes(int64_t n, int64_t k, const PanelLayout& layo
   const std::optional<int64_t> weights = checked_mul(round_up(n, kPanelColumns), padded_depth(k, layout));
   if (!weights.has_value() || *weights > kMost) return std::nullopt;
   return *weights * static_cast<int64_t>(dtype_bytes(layout.element));
+}
+
+// The same, of nibbles.
+std::optional<int64_t> nibble_bytes(int64_t n, const NibblePanels& nibbles) {
+  constexpr int64_t kMost = int64_t{1} << 40;  // inputs, outputs, and bytes of all
+  if (n < 0 || n > kMost || nibbles.k < 0 || nibbles.k > kMost || nibbles.num_groups > nibbles.k) return std::nullopt;
+  const int64_t panels = ceil_div(n, kPanelColumns);
+  const std::optional<int64_t> all = checked_mul(panels, nibbles.panel_bytes());
+  return all.has_value() && *all <= kMost ? std::optional(nibbles.bytes(panels)) : std::nullopt;
 }
 
 // Where weight t of the first column of a panel lies.
@@ -78,11 +90,22 @@ float round_to_int8(std::span<const float> weights, std::span<int8_t> codes) {
 
 bool has_panels(const WeightFormat& weights) { return find_layout(weights) != nullptr; }
 
+bool holds_inputs(const WeightFormat& weights, int64_t k) {
+  if (weights.is_nibbles()) return nibbles_hold(weights, k);
+  return weights != kInt8Format || k <= kMaxInt8Inputs;
+}
+
+bool operator==(const NibbleMeanings& a, const NibbleMeanings& b) {
+  return std::ranges::equal(a.table, b.table) && std::ranges::equal(a.input_groups, b.input_groups) &&
+         a.num_groups == b.num_groups;
+}
+
 DType panels_dtype(const WeightFormat& weights) { return layout_of(weights).element; }
 
 std::vector<int64_t> panels_shape(int64_t n, int64_t k, const WeightFormat& weights) {
   const PanelLayout& layout = layout_of(weights);
   const int64_t panels = ceil_div(n, kPanelColumns);
+  if (weights.is_nibbles()) return {NibblePanels::of(weights, k).bytes(panels)};
   if (layout.group == 1) return {panels, k, kPanelColumns};
   return {panels, padded_depth(k, layout) / layout.group, kPanelColumns, layout.group};
 }
@@ -93,11 +116,21 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, const Pack
       depth_(padded_depth(k, layout_of(format.weights))),
       num_panels_(ceil_div(n, kPanelColumns)),
       format_(format),
+      nibbles_(format.weights.is_nibbles() ? NibblePanels::of(format.weights, k) : NibblePanels()),
       views_(bytes) {}
 
-PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::shared_ptr<PagePool> pool)
+PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::shared_ptr<PagePool> pool,
+                           const NibbleMeanings& nibbles)
     : PackedMatrix(n, k, format, PackedBytes()) {
-  const std::optional<int64_t> num_bytes = panel_bytes(n, k, layout_of(format.weights));
+  if (is_nibbles()) {
+    CHECK(k % kNibbleInputs == 0 &&
+          (nibbles.input_groups.empty() ? nibbles_hold(format.weights, k) : format.inputs != InputRounding::kGroups));
+    CHECK(nibbles.table.size() == (nibbles_.has_table ? kNibbleValues : 0));
+    nibbles_.has_input_groups = !nibbles.input_groups.empty();
+    if (nibbles_.has_input_groups) nibbles_.num_groups = nibbles.num_groups;
+  }
+  const std::optional<int64_t> num_bytes =
+      is_nibbles() ? nibble_bytes(n, nibbles_) : transept::panel_bytes(n, k, layout_of(format.weights));
   CHECK(num_bytes.has_value(), "weights of ", n, " x ", k);
   CHECK(format.is_consistent());
   if (pool == nullptr) pool = std::make_shared<PagePool>(0);
@@ -108,6 +141,10 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::share
   data_ = pool->allocate(num_panel_bytes + num_scales * (sizeof(float) + sizeof(int32_t))).data();
   keeper_ = std::move(pool);
   views_.panels = {data_, num_panel_bytes};
+  if (is_nibbles()) {
+    std::ranges::copy(std::as_bytes(nibbles.table), data_ + nibbles_.table_place(num_panels_));
+    std::ranges::copy(std::as_bytes(nibbles.input_groups), data_ + nibbles_.input_groups_place(num_panels_));
+  }
   if (format.weights != kInt8Format) return;
   CHECK(depth_ <= kMaxInt8Inputs, "int8 weights of ", k, " inputs");
   scales_ = reinterpret_cast<float*>(data_ + num_panel_bytes);
@@ -121,10 +158,15 @@ StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, PackedFormat for
   const std::string name = weight_format_name(format.weights);
   const PanelLayout* layout = find_layout(format.weights);
   if (layout == nullptr) return invalid_argument("there are no panels of ", name);
-  const std::optional<int64_t> num_bytes = panel_bytes(n, k, *layout);
+  const bool is_int8 = format.weights == kInt8Format, is_nibbles = format.weights.is_nibbles();
+  NibblePanels nibbles = is_nibbles ? NibblePanels::of(format.weights, k) : NibblePanels();
+  std::optional<int64_t> num_bytes = is_nibbles ? nibble_bytes(n, nibbles) : transept::panel_bytes(n, k, *layout);
   if (!num_bytes.has_value()) return invalid_argument("a matrix of ", n, " x ", k, " is too large");
-  const bool is_int8 = format.weights == kInt8Format;
-  if (is_int8 ? k > kMaxInt8Inputs : format.has_wide_inputs()) {
+  if (is_nibbles && bytes.panels.size() != static_cast<size_t>(*num_bytes)) {
+    nibbles.has_input_groups = true;
+    num_bytes = nibbles.bytes(ceil_div(n, kPanelColumns));
+  }
+  if (!holds_inputs(format.weights, k) || (!is_int8 && format.has_wide_inputs())) {
     return invalid_argument(name, format.has_wide_inputs() ? " with wide inputs" : "", " cannot hold a matrix of ", k,
                             " inputs");
   }
@@ -145,6 +187,11 @@ StatusOr<PackedMatrix> PackedMatrix::view(int64_t n, int64_t k, PackedFormat for
     if (sum > furthest || sum < -furthest) return invalid_argument("a sum of ", k, " weights is ", sum);
   }
   PackedMatrix matrix(n, k, format, bytes);
+  matrix.nibbles_ = nibbles;
+  for (const int32_t group : matrix.nibble_meanings().input_groups) {
+    if (group < 0 || group >= nibbles.num_groups) return invalid_argument("an input belongs to group ", group);
+  }
+  if (nibbles.has_input_groups) matrix.format_.inputs = InputRounding::kUsual;
   matrix.keeper_ = std::move(pool);
   return matrix;
 }
@@ -203,6 +250,12 @@ void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float
     }
     scatter<kGroup>(row, num_rows, rounded.data(), depth_);
   };
+  if (is_nibbles()) {
+    for (int64_t r = 0; r < num_rows; ++r) {
+      round_to_nibbles(row + r, weights.subspan(static_cast<size_t>(r * k_), static_cast<size_t>(k_)));
+    }
+    return;
+  }
   if (format_.weights == kFloat32Format) return scatter<1>(row, num_rows, weights.data(), k_);
   if (format_.weights == kBFloat16Format) return converted.operator()<2>(float_to_bfloat16);
   if (format_.weights == kFloat16Format) return converted.operator()<1>(float_to_float16);
@@ -214,6 +267,25 @@ void PackedMatrix::set_rows(int64_t row, int64_t num_rows, std::span<const float
     scales[static_cast<size_t>(r)] = round_to_int8(weights.subspan(from, count), std::span(codes).subspan(to, count));
   }
   put_codes(row, num_rows, codes.data(), scales.data());
+}
+
+void PackedMatrix::round_to_nibbles(int64_t row, std::span<const float> weights) {
+  CHECK(!nibbles_.has_zero && !nibbles_.has_table && !nibbles_.has_input_groups);
+  std::vector<int8_t> codes(weights.size());
+  std::vector<float> scales(static_cast<size_t>(nibbles_.num_groups));
+  const auto count = static_cast<size_t>(nibbles_.group);
+  for (size_t g = 0; g < scales.size(); ++g) {
+    scales[g] = round_to_int4(weights.subspan(g * count, count), std::span(codes).subspan(g * count, count));
+  }
+  set_nibbles(row, codes, scales, {});
+}
+
+void PackedMatrix::set_nibbles(int64_t row, std::span<const int8_t> codes, std::span<const float> scales,
+                               std::span<const int16_t> zeros) {
+  check_writable(row, 1);
+  CHECK(is_nibbles());
+  put_nibbles(nibbles_, nibble_panel(row), row % kPanelColumns, codes);
+  put_scales(nibbles_, nibble_panel(row), row % kPanelColumns, scales, zeros);
 }
 
 template <int64_t kGroup, typename T, typename Convert>
@@ -236,7 +308,7 @@ void PackedMatrix::set_inputs(int64_t row, int64_t num_rows, int64_t input, int6
                               std::span<const float> weights) {
   check_writable(row, num_rows);
   CHECK(input >= 0 && num_inputs >= 0 && num_inputs <= k_ - input && std::ssize(weights) == num_rows * num_inputs);
-  CHECK(format_.weights != kInt8Format, "a scale belongs to all inputs of an output");
+  CHECK(!format_.weights.is_codes() && !is_nibbles(), "a scale belongs to all inputs of an output");
   if (weights.empty()) return;
   if (format_.weights == kBFloat16Format) {
     return scatter_inputs<2, uint16_t>(row, num_rows, input, weights, float_to_bfloat16);
@@ -268,7 +340,13 @@ void PackedMatrix::copy_columns(const PackedMatrix& from, std::span<const int32_
 void PackedMatrix::copy_rows(const PackedMatrix& from, std::span<const int32_t> rows) {
   CHECK(data_ != nullptr && static_cast<int64_t>(rows.size()) <= n_ && from.k_ == k_ && from.format_ == format_);
   DCHECK(std::ranges::all_of(rows, [&](int32_t row) { return row >= 0 && row < from.n_; }));
-  if (format_.weights == kFloat16Format) {
+  if (is_nibbles()) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      copy_nibbles(nibbles_, from.nibble_panel(rows[i]), rows[i] % kPanelColumns, nibble_panel(row),
+                   row % kPanelColumns);
+    }
+  } else if (format_.weights == kFloat16Format) {
     copy_columns<uint16_t>(from, rows);
   } else {
     copy_columns<uint32_t>(from, rows);
@@ -282,6 +360,7 @@ void PackedMatrix::copy_rows(const PackedMatrix& from, std::span<const int32_t> 
 
 void PackedMatrix::get_row(int64_t row, float* out) const {
   CHECK(row >= 0 && row < n_);
+  if (is_nibbles()) return get_nibble_row(row, out);
   const int64_t group = group_of(format_);
   const auto gather = [&]<typename T>(const T* from, auto&& convert) {
     for (int64_t t = 0; t < k_; ++t) out[t] = convert(from[place_of(t, group)]);
@@ -293,8 +372,46 @@ void PackedMatrix::get_row(int64_t row, float* out) const {
   gather(column<int8_t>(row), [scale](int8_t w) { return static_cast<float>(w) * scale; });
 }
 
+void PackedMatrix::get_nibble_row(int64_t row, float* out) const {
+  std::vector<int8_t> codes(static_cast<size_t>(k_));
+  std::vector<float> scales(static_cast<size_t>(nibbles_.num_groups));
+  std::vector<int16_t> zeros(nibbles_.has_zero ? scales.size() : 0);
+  get_codes(row, codes.data());
+  get_scales(row, scales, zeros);
+  const NibbleMeanings meanings = nibble_meanings();
+  for (int64_t t = 0; t < k_; ++t) {
+    const auto g = static_cast<size_t>(nibbles_.group_of(t, meanings.input_groups.data()));
+    const float value = meanings.table[static_cast<size_t>(codes[static_cast<size_t>(t)] + kNibbleOffset)];
+    out[t] = (value - (zeros.empty() ? 0.0f : static_cast<float>(zeros[g]))) * scales[g];
+  }
+}
+
+void PackedMatrix::get_scales(int64_t row, std::span<float> scales, std::span<int16_t> zeros) const {
+  CHECK(row >= 0 && row < n_ && is_nibbles());
+  transept::get_scales(nibbles_, nibble_panel(row), row % kPanelColumns, scales, zeros);
+}
+
+NibbleMeanings PackedMatrix::nibble_meanings() const {
+  NibbleMeanings meanings{integer_table(), {}, nibbles_.num_groups};
+  if (nibbles_.has_table) {
+    const std::byte* table = panels() + nibbles_.table_place(num_panels_);
+    meanings.table = {reinterpret_cast<const float*>(table), kNibbleValues};
+  }
+  if (nibbles_.has_input_groups) {
+    const std::byte* groups = panels() + nibbles_.input_groups_place(num_panels_);
+    meanings.input_groups = {reinterpret_cast<const int32_t*>(groups), static_cast<size_t>(k_)};
+  }
+  return meanings;
+}
+
+int64_t PackedMatrix::panel_bytes() const {
+  if (is_nibbles()) return nibbles_.panel_bytes();
+  return depth_ * kPanelColumns * static_cast<int64_t>(dtype_bytes(layout_of(format_.weights).element));
+}
+
 void PackedMatrix::get_codes(int64_t row, int8_t* out) const {
-  CHECK(row >= 0 && row < n_ && format_.weights == kInt8Format);
+  CHECK(row >= 0 && row < n_ && (is_nibbles() || format_.weights == kInt8Format));
+  if (is_nibbles()) return transept::get_nibbles(nibbles_, nibble_panel(row), row % kPanelColumns, out);
   const int8_t* from = column<int8_t>(row);
   const int64_t group = group_of(format_);
   for (int64_t t = 0; t < k_; ++t) out[t] = from[place_of(t, group)];
@@ -320,7 +437,9 @@ PackedMatrix PackedMatrix::placed(DeviceMemory& memory) && {
 PackedMatrix PackedMatrix::seen_at(const PackedBytes& bytes) const {
   CHECK(bytes.panels.size() == views_.panels.size() && bytes.scales.size() == views_.scales.size() &&
         bytes.sums.size() == views_.sums.size());
-  return PackedMatrix(n_, k_, format_, bytes);
+  PackedMatrix matrix(n_, k_, format_, bytes);
+  matrix.nibbles_ = nibbles_;
+  return matrix;
 }
 
 }  // namespace transept

@@ -31,6 +31,26 @@ struct Vec {
   static Reg load_int32(const int32_t* p) {
     return _mm256_cvtepi32_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  static Reg load_int16(const int16_t* p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  static void store_int8(int8_t* p, Reg a) {
+    const __m256i whole = _mm256_cvtps_epi32(a);
+    const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(halves, halves));
+  }
+  using Nibbles = __m256i;
+  struct Table {
+    __m256 low, high;
+  };
+  static Table load_table(const float* values) { return {_mm256_loadu_ps(values), _mm256_loadu_ps(values + 8)}; }
+  static Nibbles load_nibbles(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  template <int kShift>
+  static Reg look_up(const Table& table, Nibbles codes) {
+    const __m256i at = _mm256_srli_epi32(codes, kShift);  // of which three bits count
+    const __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28 - kShift));
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.low, at), _mm256_permutevar8x32_ps(table.high, at), is_high);
+  }
   static Reg load_n(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
   static void store_n(float* p, Reg a, int n) { _mm256_maskstore_ps(p, first(n), a); }
 

@@ -45,6 +45,25 @@ struct Vec {
     return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
   static Reg load_int32(const int32_t* p) { return _mm512_maskz_cvtepi32_ps(kAll, _mm512_loadu_si512(p)); }
+  static Reg load_int16(const int16_t* p) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepi16_epi32(kAll, halves));
+  }
+  static void store_int8(int8_t* p, Reg a) {
+    const __m512i whole = _mm512_maskz_cvtps_epi32(kAll, a);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(kAll, whole));
+  }
+  using Nibbles = __m512i;
+  struct Table {
+    __m512 values;
+  };
+  static Table load_table(const float* values) { return {_mm512_loadu_ps(values)}; }
+  static Nibbles load_nibbles(const uint8_t* p) { return _mm512_loadu_si512(p); }
+  template <int kShift>
+  static Reg look_up(const Table& table, Nibbles codes) {
+    // Of an index four bits count.
+    return _mm512_maskz_permutexvar_ps(kAll, _mm512_maskz_srli_epi32(kAll, codes, kShift), table.values);
+  }
   static Reg load_n(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static void store_n(float* p, Reg a, int n) { _mm512_mask_storeu_ps(p, first(n), a); }
 

@@ -61,6 +61,30 @@ struct Vec {
     memcpy(&r, p, sizeof r);
     return __builtin_convertvector(r, Reg);
   }
+  static Reg load_int16(const int16_t* p) {
+    return Reg{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])};
+  }
+  // Stores kLanes integers of [-128, 127].
+  static void store_int8(int8_t* p, Reg a) {
+    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(a[i]);
+  }
+  // Eight 4-bit codes of each of kLanes columns, and what codes mean by a table of 16.
+  typedef uint32_t Nibbles __attribute__((vector_size(16)));
+  struct Table {
+    const float* values;
+  };
+  static Table load_table(const float* values) { return {values}; }
+  static Nibbles load_nibbles(const uint8_t* p) {
+    Nibbles r;
+    memcpy(&r, p, sizeof r);
+    return r;
+  }
+  // The values of the codes that begin at bit kShift of each column.
+  template <int kShift>
+  static Reg look_up(const Table& table, Nibbles codes) {
+    const Nibbles at = (codes >> kShift) & 15u;
+    return Reg{table.values[at[0]], table.values[at[1]], table.values[at[2]], table.values[at[3]]};
+  }
   // Loads or stores the first n lanes (0 <= n <= kLanes); loads zeros above. Does not touch memory past them.
   static Reg load_n(const float* p, int n) {
     float lanes[kLanes] = {};

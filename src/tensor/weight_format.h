@@ -1,8 +1,9 @@
 // How the weights of a matrix are stored, in a checkpoint or in memory, and what a product does with its inputs. Values
 // and pure functions: thread-safe.
 //
-// Numbers: float32, float16, bfloat16; files also have float8 and float4 with scales, whatever their tables of values,
-// which are read as float32. Codes: integers with scales, weight = (code - zero) * scale in float32.
+// Numbers: float32, float16, bfloat16; files also have float8 and float4 with scales, whatever their tables of values.
+// Codes: integers with scales, weight = (code - zero) * scale in float32. float4 with a group is its table's: weight =
+// table[code] * scale in float32.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,17 @@ enum class WeightLayout : uint8_t {
 
 struct WeightFormat {
   WeightLayout layout = WeightLayout::kFloat;
-  int32_t bits = 32;      // of a number or a code
-  int32_t group = 0;      // kCodes: inputs of one output that share a scale; 0: all its inputs
+  int32_t bits = 32;  // of a number or a code
+  // kCodes: inputs of one output that share a scale; 0: all its inputs. float4: the same; 0: the file divides weights
+  // otherwise.
+  int32_t group = 0;
   bool has_zero = false;  // kCodes: every scale has a zero of its own; otherwise zeros are 0
 
   bool is_codes() const { return layout == WeightLayout::kCodes; }
-  // Whether no memory holds weights so: what has this format in a file is read as float32.
+  // Whether a file rounded weights to floats of fewer than 16 bits.
   bool is_small_float() const { return layout == WeightLayout::kFloat && bits < 16; }
+  // Whether weights are 4 bits each, of integers or of a table, with a scale for each group of inputs.
+  bool is_nibbles() const { return bits == 4 && (is_codes() || group > 0); }
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
@@ -38,8 +43,13 @@ inline constexpr WeightFormat kFloat8Format = {.bits = 8};
 inline constexpr WeightFormat kFloat4Format = {.bits = 4};
 inline constexpr WeightFormat kInt8Format = {.layout = WeightLayout::kCodes, .bits = 8};
 
-// "float32", "float16", "bfloat16", "float8", "float4", "int8"; of codes in groups and with zeros "int4-g128-zeros".
-// One word: the tag of a packed folder has it (weights/pack_tag.h).
+constexpr WeightFormat int4_format(int32_t group, bool has_zero = false) {
+  return {.layout = WeightLayout::kCodes, .bits = 4, .group = group, .has_zero = has_zero};
+}
+constexpr WeightFormat float4_format(int32_t group) { return {.bits = 4, .group = group}; }
+
+// "float32", "float16", "bfloat16", "float8", "float4", "int8"; in groups and with zeros "int4-g128-zeros",
+// "float4-g64". One word: the tag of a packed folder has it (weights/pack_tag.h).
 std::string weight_format_name(const WeightFormat& format);
 // The inverse. Unset: no such name; more than 8 bits a code.
 std::optional<WeightFormat> parse_weight_format(std::string_view name);
@@ -53,6 +63,8 @@ enum class InputRounding : uint8_t {
   // bfloat16 weights: at a level with tiles for it (AMX), bfloat16, with float32 sums. Other levels widen the weights.
   // Set where the options ask for bfloat16 arithmetic: otherwise results are float32's.
   kBFloat16,
+  // int4 weights: 8 bits, with a scale for each group of inputs. Set where the options ask for int4.
+  kGroups,
 };
 
 // The weights of a packed matrix and the rounding of its product's inputs.
@@ -65,6 +77,7 @@ struct PackedFormat {
   // Whether such weights are multiplied with inputs that are rounded so.
   bool is_consistent() const {
     if (inputs == InputRounding::kBFloat16) return weights == kBFloat16Format;
+    if (inputs == InputRounding::kGroups) return weights.is_nibbles() && weights.is_codes();
     return !has_wide_inputs() || weights == kInt8Format;
   }
 
