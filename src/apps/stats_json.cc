@@ -40,6 +40,7 @@ Json weights_json(const std::vector<PackedLayer>& layers) {
     if (layer.format.weights == kInt8Format) {
       entry.set("input_bits", layer.format.inputs == InputRounding::kWide ? 15 : 8);
     }
+    if (layer.format.inputs == InputRounding::kGroups) entry.set("input_bits", 8);
     if (layer.format.inputs == InputRounding::kOutliers) entry.set("outlier_input_bits", 15);
     list.push_back(std::move(entry));
   }

@@ -97,10 +97,11 @@ std::vector<float> rows_of(const std::vector<float>& bias, const std::vector<Ind
   return kept;
 }
 
-// Sources side by side whose inputs are rounded in one way.
+// Sources side by side that are one product: their inputs are rounded in one way, and their codes mean the same.
 struct Run {
   LinearSpec spec;
   InputQuantization inputs;
+  MatrixSources sources = {};  // empty: not opened yet
 };
 
 StatusOr<std::vector<Run>> runs_of(WeightMap& weights, const LinearSpec& spec) {
@@ -119,6 +120,47 @@ StatusOr<std::vector<Run>> runs_of(WeightMap& weights, const LinearSpec& spec) {
   return runs;
 }
 
+// How many sources each matrix of a packed folder holds.
+std::vector<size_t> counts_of_folder(const PackTag& tag, const LinearSpec& spec) {
+  std::vector<size_t> counts;
+  for (size_t i = 0; i < spec.sources.size(); i += counts.back()) {
+    counts.push_back(spec.sources.size() - i);
+    const auto found = tag.matrices.find(spec.sources[i].weight);
+    if (found == tag.matrices.end()) continue;
+    int64_t outputs = 0;
+    for (size_t count = 1; i + count <= spec.sources.size(); ++count) {
+      outputs += spec.sources[i + count - 1].out_features;
+      if (outputs == found->second.n) counts.back() = count;
+    }
+  }
+  return counts;
+}
+
+// Divides a run where the codes of its sources mean different things.
+Status divide(WeightMap& weights, const PackOptions& packing, Run run, std::vector<Run>& runs) {
+  std::vector<size_t> counts = {run.spec.sources.size()};
+  const auto is_coded = [&](const LinearSource& source) { return weights.is_quantized(source.weight); };
+  if (const PackTag* tag = weights.pack_tag(); tag != nullptr) {
+    counts = counts_of_folder(*tag, run.spec);
+  } else if (counts[0] > 1 && std::ranges::all_of(run.spec.sources, is_coded)) {
+    ASSIGN_OR_RETURN(run.sources, open_sources(weights, run.spec));
+    const MatrixToLoad matrix{run.spec.sources.front().weight, num_outputs(run.spec), run.spec.in_features,
+                              run.spec.inputs};
+    counts = divide_by_codes(packing, matrix, run.sources);
+  }
+  size_t first = 0;
+  for (const size_t count : counts) {
+    Run& part = runs.emplace_back(Run{run.spec, run.inputs});
+    const auto of = static_cast<std::ptrdiff_t>(first), end = static_cast<std::ptrdiff_t>(first + count);
+    part.spec.sources.assign(run.spec.sources.begin() + of, run.spec.sources.begin() + end);
+    if (!run.sources.empty()) {
+      std::move(run.sources.begin() + of, run.sources.begin() + end, std::back_inserter(part.sources));
+    }
+    first += count;
+  }
+  return ok_status();
+}
+
 // Groups find their scales on the rank that has them.
 Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, const InputQuantization& inputs) {
   const auto cuts = [&](int64_t column) { return column != matrix.k && column % inputs.group != 0; };
@@ -129,18 +171,26 @@ Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, 
 }  // namespace
 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
-  ASSIGN_OR_RETURN(const std::vector<Run> runs, runs_of(weights, spec));
-  if (runs.size() == 1) return load_one(weights, spec, packing, runs.front().inputs);
+  ASSIGN_OR_RETURN(std::vector<Run> by_inputs, runs_of(weights, spec));
+  std::vector<Run> runs;
+  for (Run& run : by_inputs) RETURN_IF_ERROR(divide(weights, packing, std::move(run), runs));
+  const auto load_run = [&](Run& run) {
+    return load_one(weights, run.spec, packing, run.inputs, [&]() -> StatusOr<MatrixSources> {
+      if (run.sources.empty()) return open_sources(weights, run.spec);
+      return std::move(run.sources);
+    });
+  };
+  if (runs.size() == 1) return load_run(runs.front());
   Linear whole(PackedMatrix(0, spec.in_features, {}, packing.pool), {}, {}, 1, {});
-  for (const Run& run : runs) {
-    ASSIGN_OR_RETURN(Linear part, load_one(weights, run.spec, packing, run.inputs));
+  for (Run& run : runs) {
+    ASSIGN_OR_RETURN(Linear part, load_run(run));
     whole.parts_.push_back(std::move(part));
   }
   return whole;
 }
 
 StatusOr<Linear> Linear::load_one(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing,
-                                  const InputQuantization& inputs) {
+                                  const InputQuantization& inputs, FunctionRef<StatusOr<MatrixSources>()> open) {
   const Ranks& ranks = packing.ranks;
   MatrixToLoad matrix{spec.sources.front().weight, num_outputs(spec), spec.in_features, spec.inputs};
   matrix.rows = rows_of_rank(spec, ranks);
@@ -148,8 +198,7 @@ StatusOr<Linear> Linear::load_one(WeightMap& weights, const LinearSpec& spec, co
     matrix.columns = share_of(spec.in_features, spec.unit, ranks);
     RETURN_IF_ERROR(check_whole_groups(weights, matrix, inputs));
   }
-  ASSIGN_OR_RETURN(PackedMatrix packed,
-                   load_matrix(packing, weights, matrix, [&] { return open_sources(weights, spec); }));
+  ASSIGN_OR_RETURN(PackedMatrix packed, load_matrix(packing, weights, matrix, open));
   for (const LinearSource& source : spec.sources) {
     if (inputs.rounds() && packing.report != nullptr) packing.report->back().inputs.emplace_back(source.weight, inputs);
   }

@@ -92,7 +92,7 @@ class Linear final {
       : packed_(std::move(packed)), bias_(std::move(bias)), inputs_(inputs), num_leaves_(leaves), part_(part) {}
 
   static StatusOr<Linear> load_one(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing,
-                                   const InputQuantization& inputs);
+                                   const InputQuantization& inputs, FunctionRef<StatusOr<MatrixSources>()> open);
 
   void forward_over_ranks(Context& context, const TensorView& x, const Epilogue& epilogue, const TensorView& y) const;
   int32_t leaves_of_part() const { return divides_alike() ? num_leaves_ / part_.count : 1; }
@@ -100,9 +100,10 @@ class Linear final {
   PackedMatrix packed_;
   DeviceFloats bias_;  // empty: none
   InputQuantization inputs_;
-  int32_t num_leaves_;         // of the whole
-  Ranks part_;                 // of the inputs
-  std::vector<Linear> parts_;  // products side by side that round their inputs in different ways; else empty
+  int32_t num_leaves_;  // of the whole
+  Ranks part_;          // of the inputs
+  // Products side by side that round their inputs in different ways, or whose codes mean different things; else empty.
+  std::vector<Linear> parts_;
 };
 
 }  // namespace transept

@@ -13,8 +13,10 @@ void add(std::vector<SafetensorsTensor>& tensors, std::string name, DType dtype,
 
 void add_matrix(std::vector<SafetensorsTensor>& tensors, const PackedLayer& layer) {
   const WeightFormat& weights = layer.format.weights;
-  add(tensors, str_cat(layer.name, kPackedPanels), panels_dtype(weights), panels_shape(layer.n, layer.k, weights),
-      layer.views.panels);
+  std::vector<int64_t> shape = panels_shape(layer.n, layer.k, weights);
+  // Groups of inputs stand behind the panels.
+  if (weights.is_nibbles()) shape = {std::ssize(layer.views.panels)};
+  add(tensors, str_cat(layer.name, kPackedPanels), panels_dtype(weights), std::move(shape), layer.views.panels);
   if (weights != kInt8Format) return;
   const int64_t outputs = round_up(layer.n, kPanelColumns);
   add(tensors, str_cat(layer.name, kPackedScales), DType::kFloat32, {outputs}, std::as_bytes(layer.views.scales));

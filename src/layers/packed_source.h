@@ -8,7 +8,7 @@
 
 namespace transept {
 
-// int8 panels give their codes and scales as they are, others their numbers. `packed` outlives the source.
+// int8 panels and nibbles give their codes and scales as they are, others their numbers. `packed` outlives the source.
 std::unique_ptr<MatrixSource> make_packed_source(const PackedMatrix& packed);
 
 }  // namespace transept

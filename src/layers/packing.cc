@@ -6,6 +6,7 @@
 
 #include "base/checked_math.h"
 #include "layers/packed_source.h"
+#include "ops/gemm.h"
 
 namespace transept {
 namespace {
@@ -13,10 +14,20 @@ namespace {
 // Of the checkpoint's pages no more than about this is in memory at a time.
 constexpr int64_t kPackBytes = int64_t{16} << 20;
 
-// Codes mean float32 numbers: products with them as they are would round the inputs, for which nobody asked. Small
-// floats have scales.
-WeightFormat without_loss(const WeightFormat& stored) {
-  return stored.is_codes() || stored.is_small_float() ? kFloat32Format : stored;
+bool is_quantized(const WeightFormat& format) { return format.is_codes() || format.is_small_float(); }
+
+// Whether panels hold these nibbles, and their products have the leaves that float32's have (ops/gemm.h), so that the
+// same bits come of any number of ranks.
+bool keeps_nibbles(const MatrixToLoad& matrix, const WeightFormat& format) {
+  if (!format.is_nibbles() || !nibbles_hold(format, matrix.k)) return false;
+  const bool has_leaves = num_leaves(matrix.k, {format}) == num_leaves(matrix.k, {kFloat32Format});
+  return has_leaves && matrix.columns.begin % kNibbleInputs == 0 && matrix.columns.size() % kNibbleInputs == 0;
+}
+
+// Nibbles are widened where they are used. Other codes mean float32 numbers: products with them as they are would round
+// the inputs, for which nobody asked. Small floats have scales.
+WeightFormat without_loss(const MatrixToLoad& matrix, const WeightFormat& stored) {
+  return is_quantized(stored) && !keeps_nibbles(matrix, stored) ? kFloat32Format : stored;
 }
 
 InputRounding int8_inputs(LayerInputs inputs) {
@@ -63,8 +74,17 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
     return copied(found, *pool);
   };
   const WeightFormat& held = tag.format.weights;
-  ASSIGN_OR_RETURN(bytes.panels,
-                   part(kPackedPanels, safetensors_dtype(panels_dtype(held)), panels_shape(tag.n, tag.k, held)));
+  const auto refuse = [&](const Status& status) {
+    return with_param(with_prefix(status, str_cat(weights.source(), ": tensor \"", panels_name, "\"")), panels_name);
+  };
+  if (!has_panels(held) || !holds_inputs(held, tag.k)) {
+    return refuse(invalid_argument(weight_format_name(held), " cannot hold a matrix of ", tag.k, " inputs"));
+  }
+  std::vector<int64_t> shape = panels_shape(tag.n, tag.k, held);
+  // Of nibbles the matrix says which sizes there can be.
+  const std::optional<WeightMap::Form> form = weights.form_of(panels_name);
+  if (held.is_nibbles() && form.has_value()) shape = {std::ssize(form->data)};
+  ASSIGN_OR_RETURN(bytes.panels, part(kPackedPanels, safetensors_dtype(panels_dtype(held)), shape));
   if (held == kInt8Format) {
     const int64_t outputs = round_up(tag.n, kPanelColumns);
     ASSIGN_OR_RETURN(const std::span<const std::byte> scales, part(kPackedScales, "F32", {outputs}));
@@ -73,10 +93,7 @@ StatusOr<PackedMatrix> view_packed(const PackOptions& options, WeightMap& weight
     bytes.sums = as<int32_t>(sums);
   }
   StatusOr<PackedMatrix> packed = PackedMatrix::view(tag.n, tag.k, format, bytes, pool);
-  if (!packed.ok()) {
-    return with_param(with_prefix(packed.status(), str_cat(weights.source(), ": tensor \"", panels_name, "\"")),
-                      panels_name);
-  }
+  if (!packed.ok()) return refuse(packed.status());
   return packed;
 }
 
@@ -118,7 +135,66 @@ float read_int8(const MatrixSource& source, int64_t row, IndexRange columns, std
   return scale;
 }
 
+// What 4-bit codes of the inputs to keep mean beside their scales. Inputs say their groups where these are no runs.
+struct KeptMeanings {
+  std::span<const float> table = {};
+  std::vector<int32_t> input_groups = {};
+  int64_t num_groups = 0;
+
+  NibbleMeanings view() const { return {table, input_groups, num_groups}; }
+};
+
+bool cuts_groups(const MatrixToLoad& matrix, const WeightFormat& format) {
+  return format.group != 0 ? matrix.columns.begin % format.group != 0 || matrix.columns.size() % format.group != 0
+                           : matrix.columns.size() != matrix.k;
+}
+
+KeptMeanings kept_meanings(const MatrixToLoad& matrix, const MatrixSources& sources, const WeightFormat& format) {
+  KeptMeanings kept;
+  const CodedMatrix* coded = sources.front()->format() == format ? sources.front()->coded() : nullptr;
+  if (coded != nullptr) kept.table = coded->table();
+  const bool is_permuted = coded != nullptr && !coded->input_groups().empty();
+  if (!is_permuted && !cuts_groups(matrix, format)) return kept;
+  const int64_t group = format.group == 0 ? matrix.k : format.group;
+  for (int64_t j = matrix.columns.begin; j < matrix.columns.end; ++j) {
+    kept.input_groups.push_back(static_cast<int32_t>(is_permuted ? coded->group_of(j) : j / group));
+  }
+  kept.num_groups = matrix.k / group;
+  return kept;
+}
+
+// Codes of one output, which are the file's or those of the rounded row, and of its groups those that stay.
+void pack_nibbles(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed) {
+  const WeightFormat& format = packed.format().weights;
+  const MatrixSource& source = *part.source;
+  const CodedMatrix* coded = source.format() == format ? source.coded() : nullptr;
+  const int64_t group = format.group == 0 ? source.k() : format.group;
+  std::vector<int8_t> codes(static_cast<size_t>(source.k()));
+  std::vector<float> scales(static_cast<size_t>(source.k() / group)), weights(coded == nullptr ? codes.size() : 0);
+  std::vector<int16_t> zeros(format.has_zero ? scales.size() : 0);
+  const std::span<int8_t> kept =
+      std::span(codes).subspan(static_cast<size_t>(columns.begin), static_cast<size_t>(columns.size()));
+  const auto first = packed.nibbles().has_input_groups ? 0 : static_cast<size_t>(columns.begin / group);
+  const auto count = static_cast<size_t>(packed.nibbles().num_groups);
+  for (int64_t i = 0; i < part.rows.size(); ++i) {
+    if (coded != nullptr) {
+      coded->read_codes(part.rows.begin + i, columns, kept);
+      coded->read_scales(part.rows.begin + i, scales, zeros);
+    } else {
+      source.read_rows(part.rows.begin + i, 1, {0, source.k()}, weights);
+      const auto size = static_cast<size_t>(group);
+      for (size_t g = 0; g < scales.size(); ++g) {
+        scales[g] = round_to_int4(std::span(weights).subspan(g * size, size), std::span(codes).subspan(g * size, size));
+      }
+    }
+    packed.set_nibbles(
+        row + i, kept, std::span(scales).subspan(first, count),
+        zeros.empty() ? std::span<const int16_t>() : std::span<const int16_t>(zeros).subspan(first, count));
+  }
+}
+
 void pack_some(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed) {
+  if (packed.is_nibbles()) return pack_nibbles(part, columns, row, packed);
   const int64_t count = part.rows.size();
   const auto num_values = static_cast<size_t>(count * columns.size());
   const bool is_part = columns.size() < part.source->k();
@@ -183,15 +259,26 @@ int64_t num_rows(const MatrixToLoad& matrix) {
 
 PackedMatrix pack(const PackOptions& options, const MatrixToLoad& matrix, const MatrixSources& sources,
                   const PackedFormat& format) {
-  PackedMatrix packed(num_rows(matrix), matrix.columns.size(), format, options.pool);
+  const KeptMeanings kept =
+      format.weights.is_nibbles() ? kept_meanings(matrix, sources, format.weights) : KeptMeanings();
+  PackedFormat of = format;
+  if (!kept.input_groups.empty() && of.inputs == InputRounding::kGroups) of.inputs = InputRounding::kUsual;
+  PackedMatrix packed(num_rows(matrix), matrix.columns.size(), of, options.pool, kept.view());
   if (options.sizes_only) return packed;
   int64_t row = 0;
   for (const SourceRows& part : rows_of(sources, matrix.rows)) {
-    const bool by_inputs = part.source->is_by_input() && packed.format().weights != kInt8Format;
+    const bool by_inputs = part.source->is_by_input() && !packed.format().weights.is_codes();
     (by_inputs ? pack_inputs : pack_rows)(part, matrix.columns, row, packed, options.threads);
     row += part.rows.size();
   }
   return packed;
+}
+
+// Whether both are codes, in groups of the same inputs, that mean the same beside scales and zeros.
+bool mean_alike(const MatrixSource& one, const MatrixSource& other) {
+  const CodedMatrix *a = one.coded(), *b = other.coded();
+  return a != nullptr && b != nullptr && a->format() == b->format() && std::ranges::equal(a->table(), b->table()) &&
+         std::ranges::equal(a->input_groups(), b->input_groups());
 }
 
 WeightFormat common_format(const MatrixSources& sources) {
@@ -200,16 +287,23 @@ WeightFormat common_format(const MatrixSources& sources) {
   return is_mixed ? kFloat32Format : first;
 }
 
-bool is_quantized(const WeightFormat& format) { return format.is_codes() || format.is_small_float(); }
-
 // Numbers that the file has rounded already are rounded to no other floats: a type that is asked for applies to what is
 // not quantised. Codes are what int8 and its like make of them.
 PackedFormat without_second_rounding(const PackedFormat& wanted, bool is_quantized) {
-  return is_quantized && !wanted.weights.is_codes() ? PackedFormat{kFloat32Format} : wanted;
+  const bool has_codes = wanted.weights.is_codes() || wanted.weights.is_nibbles();
+  return is_quantized && !has_codes ? PackedFormat{kFloat32Format} : wanted;
 }
 
 std::string format_text(const PackedFormat& format) {
   return str_cat(weight_format_name(format.weights), format.has_wide_inputs() ? " with wide inputs" : "");
+}
+
+// Inputs that are rounded together stay together: otherwise the bits would tell how many ranks there are.
+Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, const PackedFormat& format) {
+  if (format.inputs != InputRounding::kGroups || !cuts_groups(matrix, format.weights)) return ok_status();
+  return with_param(unimplemented(weights.source(), ": ", matrix.name, ": ranks would divide groups of ",
+                                  format.weights.group, " inputs: fewer ranks, or no --quantization int4"),
+                    matrix.name);
 }
 
 // The matrix of a packed folder.
@@ -220,16 +314,18 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
                       matrix.name);
   };
   const int64_t layout = weights.pack_tag()->layout;
-  if (layout != kPackedLayout) {
-    return refuse("layout ", layout, " is not known to this version, which has ", kPackedLayout,
+  if (layout < 1 || layout > kPackedLayout) {
+    return refuse("layout ", layout, " is not known to this version, which has 1 to ", kPackedLayout,
                   ": pack the original checkpoint again");
   }
   if (of.n != matrix.n || of.k != matrix.k) {
     return refuse("is [", of.n, ", ", of.k, "], expected [", matrix.n, ", ", matrix.k, "]");
   }
   const PackedFormat& held = of.format;
-  const PackedFormat chosen =
-      without_second_rounding(choose_format(options, matrix, of.stored), is_quantized(of.stored));
+  PackedFormat chosen = without_second_rounding(choose_format(options, matrix, of.stored), is_quantized(of.stored));
+  // Codes that were widened, as layout 1 has them all, mean the same.
+  const bool widens = is_quantized(of.stored) && chosen == PackedFormat{of.stored};
+  if (widens && held == PackedFormat{kFloat32Format}) chosen = held;
   const PackedFormat wanted = options.as_packed ? held : chosen;
   // What inputs are rounded to shows in the product alone, not in the bytes.
   const bool fits = wanted.weights == held.weights && wanted.has_wide_inputs() == held.has_wide_inputs();
@@ -243,6 +339,7 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
   }
   const bool is_whole = num_rows(matrix) == matrix.n && matrix.columns.size() == matrix.k;
   if (fits && is_whole) return packed;
+  RETURN_IF_ERROR(check_whole_groups(weights, matrix, wanted));
   MatrixSources sources;
   sources.push_back(make_packed_source(packed));
   return pack(options, matrix, sources, wanted);
@@ -251,15 +348,37 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
 }  // namespace
 
 PackedFormat choose_format(const PackOptions& options, const MatrixToLoad& matrix, const WeightFormat& stored) {
-  const WeightFormat storage = options.storage.value_or(without_loss(stored));
-  if (storage == kInt8Format) {
+  const WeightFormat own = without_loss(matrix, stored), storage = options.storage.value_or(own);
+  const bool is_int4 = options.storage.has_value() && storage.is_nibbles();
+  if (storage == kInt8Format || is_int4) {
     const bool is_narrow = std::min(matrix.n, matrix.k) < options.least_int8_width;
-    if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {without_loss(stored)};
-    return {storage, int8_inputs(matrix.inputs)};
+    if (matrix.inputs == LayerInputs::kRaw || matrix.k > kMaxInt8Inputs || is_narrow) return {own};
+    const auto rounds = [](const WeightFormat& codes) {
+      return PackedFormat{codes, codes.is_codes() ? InputRounding::kGroups : InputRounding::kUsual};
+    };
+    if (is_int4 && own.is_nibbles()) return rounds(own);
+    if (is_int4 && matrix.inputs != LayerInputs::kConvolution && keeps_nibbles(matrix, storage)) return rounds(storage);
+    return {kInt8Format, int8_inputs(matrix.inputs)};
   }
   // Only for who asked for it by name: otherwise a checkpoint's 16 bits would change its answers.
   const bool rounds = options.storage == kBFloat16Format && matrix.inputs != LayerInputs::kRaw;
   return {storage, rounds ? InputRounding::kBFloat16 : InputRounding::kUsual};
+}
+
+std::vector<size_t> divide_by_codes(const PackOptions& options, const MatrixToLoad& matrix,
+                                    const MatrixSources& sources) {
+  const bool keeps_all = std::ranges::all_of(sources, [&](const auto& source) {
+    const WeightFormat& format = source->format();
+    return source->coded() != nullptr && format.is_nibbles() &&
+           choose_format(options, matrix, format).weights == format;
+  });
+  if (!keeps_all) return {sources.size()};
+  std::vector<size_t> counts;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const bool goes_on = i > 0 && mean_alike(*sources[i - 1], *sources[i]);
+    goes_on ? ++counts.back() : counts.emplace_back(1);
+  }
+  return counts;
 }
 
 StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
@@ -274,7 +393,17 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
   ASSIGN_OR_RETURN(const MatrixSources sources, open());
   const WeightFormat stored = common_format(sources);
   const bool has_quantized = std::ranges::any_of(sources, [](const auto& source) { return source->is_quantized(); });
-  const PackedFormat format = without_second_rounding(choose_format(options, matrix, stored), has_quantized);
+  // Nibbles that are not given as codes are numbers.
+  const bool gives_codes =
+      std::ranges::all_of(sources, [&](const auto& source) { return mean_alike(*sources[0], *source); });
+  const WeightFormat given = stored.is_nibbles() && !gives_codes ? kFloat32Format : stored;
+  PackedFormat format = without_second_rounding(choose_format(options, matrix, given), has_quantized);
+  // Others beside codes in groups of any inputs would be rounded in other groups.
+  const bool has_order = std::ranges::any_of(sources, [](const auto& source) {
+    return source->coded() != nullptr && !source->coded()->input_groups().empty();
+  });
+  if (format.weights.is_nibbles() && has_order && !gives_codes) format = {kFloat32Format};
+  RETURN_IF_ERROR(check_whole_groups(weights, matrix, format));
   PackedMatrix packed = pack(options, matrix, sources, format);
   note(options, matrix.name, packed, stored);
   return packed;
@@ -328,7 +457,15 @@ std::string inputs_text(const std::vector<PackedLayer>& layers) {
 std::string storage_text(const std::vector<PackedLayer>& layers) {
   std::vector<std::string> parts;
   size_t mapped = 0;
+  std::vector<WeightFormat> formats;
+  for (const PackedLayer& layer : layers) {
+    const WeightFormat& format = layer.format.weights;
+    if (format.is_nibbles() && !std::ranges::count(formats, format)) formats.push_back(format);
+  }
   for (const WeightFormat& format : {kInt8Format, kFloat16Format, kBFloat16Format, kFloat32Format}) {
+    formats.push_back(format);
+  }
+  for (const WeightFormat& format : formats) {
     size_t bytes = 0, count = 0;
     for (const PackedLayer& layer : layers) {
       if (layer.format.weights != format) continue;

@@ -56,9 +56,12 @@ struct PackOptions {
   ThreadPool& threads;
   // What matrices are stored as: a format that has_panels(); floats apply to matrices that are not quantised in the
   // checkpoint, which become float32. kBFloat16Format rounds inputs too, where such products are fast (InputRounding).
-  // Unset: as the checkpoint stores each, without loss; a fused product of different formats is float32.
+  // int4 rounds inputs in groups too; 4-bit codes of the checkpoint stay, and what int4 does not hold, convolutions and
+  // narrow layers are what int8 makes of them. Unset: as the checkpoint stores each, without loss; a fused product of
+  // different formats is float32.
   std::optional<WeightFormat> storage;
-  int64_t least_int8_width = 0;  // layers with fewer inputs or outputs are never int8 (kLeastInt8Width)
+  // Layers with fewer inputs or outputs are never int8, and never int4 by rounding (kLeastInt8Width).
+  int64_t least_int8_width = 0;
   // Take the matrices of a packed folder as they are, whatever `storage` says.
   bool as_packed = false;
   // Choose formats and take address space, and read no weight: every matrix is zero, and its pages are not in memory.
@@ -84,13 +87,20 @@ PackedFormat choose_format(const PackOptions& options, const MatrixToLoad& matri
 // The sources of a matrix: their outputs side by side are its.
 using MatrixSources = std::vector<std::unique_ptr<MatrixSource>>;
 
+// The numbers of sources, in order, that are one product each: 4-bit codes that stay share the groups of their inputs
+// and the meaning of their codes, and where sources do not, the product is divided. One number if any is kept
+// otherwise.
+std::vector<size_t> divide_by_codes(const PackOptions& options, const MatrixToLoad& matrix,
+                                    const MatrixSources& sources);
+
 // Returns the matrix, packed, and reports it. Of a packed folder that has it: a view of the mapped file if its format
 // is the wanted one and all of it is kept; else packed again, with the result that the original checkpoint would give.
 // Else packs the sources, on the options' threads; `open` is called for them. Sources of different formats are kept in
-// float32, unless the options name a storage. int8 codes with one scale an output stay as they are where int8 is
-// wanted. Weights that are rounded to int8 have the scale of the whole output, whatever inputs are kept. Errors: those
-// of `open`; of a packed folder, by file and tensor: kNotFound: a tensor is missing; kInvalidArgument: another layout
-// version or size, a misshapen tensor, or the wanted format needs values that were rounded away.
+// float32, unless the options name a storage, and so are 4-bit codes that mean different things. int8 codes with one
+// scale an output stay as they are where int8 is wanted. Weights that are rounded to int8 have the scale of the whole
+// output, whatever inputs are kept. Errors: those of `open`; of a packed folder, by file and tensor: kNotFound: a
+// tensor is missing; kInvalidArgument: another layout version or size, a misshapen tensor, or the wanted format needs
+// values that were rounded away; kUnimplemented: ranks would divide a group of inputs that are rounded together.
 StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
                                    FunctionRef<StatusOr<MatrixSources>()> open);
 

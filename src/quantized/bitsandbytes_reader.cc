@@ -25,7 +25,7 @@ std::optional<std::string> state_name(const WeightMap& weights, std::string_view
   return std::nullopt;
 }
 
-// Codes into a table, with the greatest magnitude of each block of the flat matrix.
+// Codes into a table, with the greatest magnitude of each block of the flat matrix, whose rows are no whole blocks.
 class TableCodes final : public MatrixSource {
  public:
   // REQUIRES: `codes` are ceil(n k / 2) bytes; absmax: one for each block.
@@ -112,6 +112,11 @@ StatusOr<std::unique_ptr<MatrixSource>> open_4bit(MatrixParts& parts, const std:
   ASSIGN_OR_RETURN(const StoredBytes codes, parts.any_bytes(name, ceil_div(n * k, 2)));
   ASSIGN_OR_RETURN(const std::vector<float> table, parts.numbers(str_cat(name, ".quant_map"), {int64_t{kNumValues}}));
   ASSIGN_OR_RETURN(std::vector<float> absmax, read_absmax(parts, name, state, ceil_div(n * k, state.block)));
+  if (k % 2 == 0 && k % state.block == 0 && k / state.block <= CodedMatrix::kMaxGroups) {
+    CodeGroups groups{.scales = std::move(absmax), .zeros = {}, .input_groups = {}, .table = table};
+    return std::unique_ptr<MatrixSource>(
+        std::make_unique<TableRowCodes>(n, k, static_cast<int32_t>(state.block), codes, std::move(groups)));
+  }
   return std::unique_ptr<MatrixSource>(
       std::make_unique<TableCodes>(n, k, codes, table, std::move(absmax), state.block));
 }

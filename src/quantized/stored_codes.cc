@@ -23,7 +23,7 @@ int32_t read_bits(std::span<const std::byte> bytes, int64_t bit, int32_t bits) {
 }
 
 StoredCodes::StoredCodes(int64_t n, int64_t k, const WeightFormat& format, StoredBytes codes, CodeGroups groups)
-    : CodedMatrix(n, k, format, std::move(groups.input_groups)),
+    : CodedMatrix(n, k, format, std::move(groups.input_groups), std::move(groups.table)),
       stored_(codes),
       scales_(std::move(groups.scales)),
       zeros_(std::move(groups.zeros)) {
@@ -60,6 +60,24 @@ void RowCodes::read_codes(int64_t row, IndexRange columns, std::span<int8_t> cod
 
 void RowCodes::release_rows(int64_t begin, int64_t count) const {
   stored().release(static_cast<size_t>(begin * row_bytes_), static_cast<size_t>(count * row_bytes_));
+}
+
+TableRowCodes::TableRowCodes(int64_t n, int64_t k, int32_t group, StoredBytes codes, CodeGroups groups)
+    : StoredCodes(n, k, float4_format(group), codes, std::move(groups)) {
+  CHECK(k % 2 == 0 && std::ssize(codes.bytes) == n * (k / 2));
+}
+
+void TableRowCodes::read_codes(int64_t row, IndexRange columns, std::span<int8_t> codes) const {
+  const std::byte* bytes = stored().bytes.data() + row * (k() / 2);
+  int8_t* to = codes.data();
+  for (int64_t j = columns.begin; j < columns.end; ++j) {
+    const auto both = std::to_integer<int32_t>(bytes[j / 2]);
+    *to++ = static_cast<int8_t>((j % 2 == 0 ? both >> 4 : both & 15) - 8);
+  }
+}
+
+void TableRowCodes::release_rows(int64_t begin, int64_t count) const {
+  stored().release(static_cast<size_t>(begin * (k() / 2)), static_cast<size_t>(count * (k() / 2)));
 }
 
 ColumnCodes::ColumnCodes(int64_t n, int64_t k, const WeightFormat& format, StoredBytes codes, CodeGroups groups)

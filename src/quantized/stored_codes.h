@@ -16,6 +16,7 @@ struct CodeGroups {
   std::vector<float> scales;          // [n, groups]
   std::vector<int16_t> zeros;         // as many, signed; empty: none
   std::vector<int32_t> input_groups;  // [k]; empty: in order
+  std::vector<float> table = {};      // [16]; float4 alone
 };
 
 class StoredCodes : public CodedMatrix {
@@ -49,6 +50,16 @@ class RowCodes final : public StoredCodes {
  private:
   int64_t row_bytes_;
   bool is_offset_;
+};
+
+// bitsandbytes' 4 bits: rows of k / 2 bytes, the first code of a byte in its upper half, places in a table.
+class TableRowCodes final : public StoredCodes {
+ public:
+  // REQUIRES: k is even; groups.table is there.
+  TableRowCodes(int64_t n, int64_t k, int32_t group, StoredBytes codes, CodeGroups groups);
+
+  void read_codes(int64_t row, IndexRange columns, std::span<int8_t> codes) const override;
+  void release_rows(int64_t begin, int64_t count) const override;
 };
 
 // GPTQ's qweight: [ceil(k bits / 32), n] words; the codes of an output lie along its column, the first in the lowest

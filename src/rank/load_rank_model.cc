@@ -16,6 +16,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 const char* describe_arithmetic(const std::vector<PackedLayer>& layers, Isa isa) {
   for (const PackedLayer& layer : layers) {
+    if (layer.format.inputs == InputRounding::kGroups) return "int4 products with int8 inputs, float32 beside them, ";
     if (layer.format.weights == kInt8Format) return "int8 products, float32 beside them, ";
     if (multiplies_in_bfloat16(layer.format, isa)) return "bfloat16 products with float32 sums, float32 beside them, ";
   }

@@ -19,11 +19,14 @@ void MatrixSource::read_inputs(int64_t /*begin*/, int64_t /*count*/, IndexRange 
   CHECK(false, "the file does not have it by inputs");
 }
 
-CodedMatrix::CodedMatrix(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups)
+CodedMatrix::CodedMatrix(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups,
+                         std::vector<float> table)
     : MatrixSource(n, k, format),
       num_groups_(format.group == 0 ? 1 : ceil_div(k, format.group)),
-      input_groups_(std::move(input_groups)) {
-  CHECK(format.is_codes() && format.bits <= 8 && num_groups_ <= kMaxGroups);
+      input_groups_(std::move(input_groups)),
+      table_(std::move(table)) {
+  CHECK((format.is_codes() ? format.bits <= 8 : format.is_nibbles()) && num_groups_ <= kMaxGroups);
+  CHECK(std::ssize(table_) == (format.is_codes() ? 0 : 16));
   CHECK(input_groups_.empty() || std::ssize(input_groups_) == k);
   CHECK(std::ranges::all_of(input_groups_, [&](int32_t group) { return group >= 0 && group < num_groups_; }));
 }
@@ -61,7 +64,9 @@ void CodedMatrix::read_rows(int64_t begin, int64_t count, IndexRange columns, st
         const auto group = static_cast<size_t>(group_of(j));
         const int32_t zero = format().has_zero ? zeros[group] : 0;
         for (const int64_t end = end_of_run(*this, j, chunk.end); j < end; ++j) {
-          *to++ = static_cast<float>(codes[static_cast<size_t>(j - from)] - zero) * scales[group];
+          const int32_t code = codes[static_cast<size_t>(j - from)];
+          const float value = table_.empty() ? static_cast<float>(code - zero) : table_[static_cast<size_t>(code + 8)];
+          *to++ = value * scales[group];
         }
       }
     }

@@ -72,9 +72,9 @@ class MatrixSource {
 
 // A matrix of codes: weight = (code - zero) * scale, one rounding of float32. Scale and zero belong to a group of
 // inputs of one output. The codes are signed, whatever the file's: those of b bits lie in [-2^(b-1), 2^(b-1)), and
-// zeros beside them.
+// zeros beside them. float4 codes are places in a table: weight = table[code + 8] * scale, and there are no zeros.
 //
-// A format whose weights are anything else (a table of values, a minimum instead of a zero) derives from MatrixSource.
+// A format whose weights are anything else (a minimum instead of a zero) derives from MatrixSource.
 class CodedMatrix : public MatrixSource {
  public:
   static constexpr int64_t kMaxGroups = 4096;  // of one output
@@ -84,6 +84,8 @@ class CodedMatrix : public MatrixSource {
   int64_t num_groups() const { return num_groups_; }
   std::span<const int32_t> input_groups() const { return input_groups_; }  // [k]; empty: in order
   int64_t group_of(int64_t input) const;
+  // [16]; empty: codes mean themselves.
+  std::span<const float> table() const { return table_; }
 
   // Writes the codes of inputs `columns` of output `row` to `codes` [columns.size()].
   virtual void read_codes(int64_t row, IndexRange columns, std::span<int8_t> codes) const = 0;
@@ -95,13 +97,15 @@ class CodedMatrix : public MatrixSource {
   const CodedMatrix* coded() const final { return this; }
 
  protected:
-  // input_groups: [k], or empty. REQUIRES: format.is_codes(), bits <= 8; at most kMaxGroups groups; input_groups inside
-  // them.
-  CodedMatrix(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups = {});
+  // input_groups: [k], or empty. REQUIRES: format.is_codes(), bits <= 8, or float4 in groups with a table; at most
+  // kMaxGroups groups; input_groups inside them.
+  CodedMatrix(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups = {},
+              std::vector<float> table = {});
 
  private:
   int64_t num_groups_;
   std::vector<int32_t> input_groups_;
+  std::vector<float> table_;
 };
 
 }  // namespace transept

@@ -11,7 +11,8 @@ constexpr std::string_view kStorage = "transept.storage";
 constexpr std::string_view kMatrix = "transept.matrix.";  // NAME: "N K STORED STORAGE [INPUTS]"
 constexpr std::string_view kInputs = "transept.inputs.";  // NAME: input_quantization_name()
 constexpr std::string_view kAsStored = "stored";
-constexpr std::string_view kWide = "wide", kOutliers = "outliers", kBFloat16 = "bfloat16";  // inputs
+constexpr std::string_view kWide = "wide", kOutliers = "outliers", kBFloat16 = "bfloat16",
+                           kGroups = "groups";  // inputs
 
 Status bad(std::string_view key, std::string_view value, std::string_view expected) {
   return invalid_argument(key.substr(0, 200), ": \"", value.substr(0, 200), "\": expected ", expected);
@@ -29,7 +30,8 @@ std::optional<WeightFormat> read_storage(std::string_view text) {
   for (const WeightFormat& format : {kFloat32Format, kBFloat16Format, kFloat16Format, kInt8Format}) {
     if (text == weight_format_name(format)) return format;
   }
-  return std::nullopt;
+  const std::optional<WeightFormat> format = parse_weight_format(text);
+  return format.has_value() && format->is_nibbles() ? format : std::nullopt;
 }
 
 // Unset: no such word.
@@ -37,6 +39,7 @@ std::optional<InputRounding> read_inputs(std::string_view text) {
   if (text == kWide) return InputRounding::kWide;
   if (text == kOutliers) return InputRounding::kOutliers;
   if (text == kBFloat16) return InputRounding::kBFloat16;
+  if (text == kGroups) return InputRounding::kGroups;
   return std::nullopt;
 }
 
@@ -46,6 +49,7 @@ std::string_view inputs_name(InputRounding inputs) {
     case InputRounding::kWide: return kWide;
     case InputRounding::kOutliers: return kOutliers;
     case InputRounding::kBFloat16: return kBFloat16;
+    case InputRounding::kGroups: return kGroups;
   }
   return "";
 }
@@ -75,10 +79,11 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
   for (const auto& [key, value] : metadata) {
     if (key == kStorage && value != kAsStored) {
       tag.storage = read_storage(value);
-      if (!tag.storage.has_value()) return bad(key, value, "stored, float32, bfloat16, float16 or int8");
+      if (!tag.storage.has_value())
+        return bad(key, value, "stored, float32, bfloat16, float16, int8 or int4 in groups");
     } else if (key.starts_with(kMatrix)) {
       const std::optional<PackTag::Matrix> matrix = read_matrix(value);
-      if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|outliers|bfloat16]");
+      if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|outliers|bfloat16|groups]");
       tag.matrices.emplace(key.substr(kMatrix.size()), *matrix);
     } else if (key.starts_with(kInputs)) {
       const std::optional<InputQuantization> inputs = parse_input_quantization(value);
