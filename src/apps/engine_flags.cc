@@ -71,8 +71,9 @@ std::vector<FlagSpec> engine_flags() {
       {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_fp16|amx", "auto", "pin the kernels' instruction level",
        kEngine},
       {"device", "auto|cpu", "auto", "where the model runs", kEngine},
-      {"quantization", "none|int8|auto", "none, or what the checkpoint or packed folder says",
-       "none, int8 (weights in 8 bits, inputs quantised row by row), or auto: the fastest types that pass every "
+      {"quantization", "none|int8|int4|auto", "none, or what the checkpoint or packed folder says",
+       "none, int8 (weights in 8 bits, inputs quantised row by row), int4 (weights in 4 bits, or the checkpoint's own "
+       "codes of 4; inputs in 8 bits, group by group), or auto: the fastest types that pass every "
        "quality gate, which are float16 for weights stored in float32, other weights as they are, and KV in int8 "
        "(float16 in models narrower than 192)",
        kEngine},

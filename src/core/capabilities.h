@@ -59,6 +59,7 @@ enum class Feature : uint8_t {
   // Numbers
   kStoredWeights,
   kInt8Weights,
+  kInt4Weights,
   kQuantization,
   kFloat32,
   kBFloat16,
@@ -165,7 +166,8 @@ inline constexpr FeatureRow kFeatures[] = {
 
     {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors, pytorch_model.bin"},
     {.feature = Feature::kInt8Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights quantised to int8 while it is loaded", .flags = "--quantization"},
-    {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "other quantisations while a checkpoint is loaded", .flags = "--quantization", .others = "quant_method: online, rtn, ptpc_fp8, fp8_per_tensor, fp8_per_block, int8_per_channel_weight_only, deepspeedfp, tpu_int8, neuron_quant", .refusal = "int8 at load time is the only quantisation; what a checkpoint is quantised to already is read without a flag"},
+    {.feature = Feature::kInt4Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights rounded to int4 in groups while it is loaded, and inputs of products to int8; 4-bit codes of a checkpoint stay", .flags = "--quantization"},
+    {.feature = Feature::kQuantization, .group = feature_groups::kNumbers, .name = "other quantisations while a checkpoint is loaded", .flags = "--quantization", .others = "quant_method: online, rtn, ptpc_fp8, fp8_per_tensor, fp8_per_block, int8_per_channel_weight_only, deepspeedfp, tpu_int8, neuron_quant", .refusal = "int8 and int4 are the quantisations at load time; what a checkpoint is quantised to already is read without a flag"},
     {.feature = Feature::kFloat32, .group = feature_groups::kNumbers, .name = "weights kept in float32", .flags = "--dtype"},
     {.feature = Feature::kBFloat16, .group = feature_groups::kNumbers, .name = "weights kept in bfloat16; products in float32, on AMX in bfloat16 with float32 sums", .flags = "--dtype"},
     {.feature = Feature::kFloat16, .group = feature_groups::kNumbers, .name = "weights kept in float16, arithmetic in float32", .flags = "--dtype"},

@@ -13,7 +13,8 @@ ChosenOutputs::ChosenOutputs(const Linear& whole, int64_t num_parts) : whole_(wh
   const auto pool = std::make_shared<PagePool>(static_cast<size_t>(num_parts) * part_bytes(whole));
   const auto count = static_cast<size_t>(num_parts);
   matrices_.reserve(count);
-  for (size_t i = 0; i < count; ++i) matrices_.emplace_back(kPartColumns, packed.k(), packed.format(), pool);
+  const NibbleMeanings meanings = packed.nibble_meanings();
+  for (size_t i = 0; i < count; ++i) matrices_.emplace_back(kPartColumns, packed.k(), packed.format(), pool, meanings);
   if (!whole.bias_.empty()) biases_.resize(count * static_cast<size_t>(kPartColumns));
   free_.reserve(count);
   for (size_t i = count; i > 0; --i) free_.push_back(static_cast<int32_t>(i - 1));
@@ -21,6 +22,9 @@ ChosenOutputs::ChosenOutputs(const Linear& whole, int64_t num_parts) : whole_(wh
 
 uint64_t ChosenOutputs::part_bytes(const Linear& whole) {
   const PackedMatrix& packed = whole.packed_;
+  if (packed.is_nibbles()) {
+    return static_cast<uint64_t>(round_up(packed.nibbles().bytes(kPartColumns / kPanelColumns), Arena::kAlignment));
+  }
   const uint64_t bytes_of_panel = packed.bytes() / static_cast<uint64_t>(std::max<int64_t>(packed.num_panels(), 1));
   return round_up(static_cast<int64_t>(bytes_of_panel), Arena::kAlignment) * (kPartColumns / kPanelColumns);
 }

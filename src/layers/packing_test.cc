@@ -130,5 +130,48 @@ TEST(PackingTest, OfInt8WhatInputsAreLikeSaysHowTheyAreRounded) {
   EXPECT_EQ(format_of(kInt8Format, kFloat32Format, LayerInputs::kOutliers), outliers);
 }
 
+TEST(PackingTest, Int4KeepsCodesAndLeavesWhatItDoesNotHoldToInt8) {
+  ThreadPool threads(1);
+  PackOptions options(threads, kInt4Format, nullptr);
+  const auto format = [&](int64_t n, int64_t k, const WeightFormat& stored, LayerInputs inputs = LayerInputs::kUsual) {
+    return choose_format(options, {"a.weight", n, k, inputs}, stored);
+  };
+  const PackedFormat rounded{kInt4Format, InputRounding::kGroups};
+  EXPECT_EQ(format(200, 256, kFloat32Format), rounded);
+  EXPECT_EQ(format(200, 256, kFloat16Format, LayerInputs::kOutliers), rounded);
+  EXPECT_EQ(format(200, 256, int4_format(64, true)), (PackedFormat{int4_format(64, true), InputRounding::kGroups}));
+  EXPECT_EQ(format(200, 256, float4_format(64)), PackedFormat{float4_format(64)});
+  EXPECT_EQ(format(200, 300, kFloat32Format), PackedFormat{kInt8Format}) << "no whole groups";
+  EXPECT_EQ(format(200, 544, kFloat32Format), PackedFormat{kInt8Format}) << "leaves of no whole bytes";
+  EXPECT_EQ(format(200, 256, kFloat32Format, LayerInputs::kConvolution),
+            (PackedFormat{kInt8Format, InputRounding::kWide}));
+  EXPECT_EQ(format(200, 256, kFloat16Format, LayerInputs::kRaw), PackedFormat{kFloat16Format});
+  options.least_int8_width = 192;
+  EXPECT_EQ(format(191, 256, kFloat16Format), PackedFormat{kFloat16Format});
+  EXPECT_EQ(format(191, 256, int4_format(32)), PackedFormat{int4_format(32)})
+      << "codes stay, and inputs are not rounded";
+}
+
+TEST(PackingTest, CodesOf4BitsStayWhereGroupsFit) {
+  for (const WeightFormat& stored : {int4_format(32), int4_format(128, true), int4_format(0), float4_format(64)}) {
+    ThreadPool threads(1);
+    const auto kept = [&](int64_t k) { return choose_format(PackOptions(threads), {"a", 200, k}, stored).weights; };
+    EXPECT_EQ(kept(512), stored);
+    EXPECT_EQ(kept(500), kFloat32Format);
+    EXPECT_EQ(kept(544), kFloat32Format) << "8 leaves of 68 inputs";
+  }
+  EXPECT_EQ(format_of(std::nullopt, int4_format(20)), PackedFormat{kFloat32Format});
+  EXPECT_EQ(format_of(std::nullopt, kFloat4Format), PackedFormat{kFloat32Format});
+}
+
+TEST(PackingTest, TheReportNamesWhatCodesAreKeptAs) {
+  const std::vector<PackedLayer> layers = {{"a", {int4_format(32, true)}, 2048, 1, 1, int4_format(32, true)},
+                                           {"b", {kFloat32Format}, 1 << 20, 64, 64, int4_format(20)},
+                                           {"c", {float4_format(64)}, 1024, 1, 1, float4_format(64)}};
+  EXPECT_EQ(storage_text(layers),
+            "int4-g32-zeros 2.0 KiB in 1 matrix, float4-g64 1.0 KiB in 1 matrix, float32 1.0 MiB "
+            "in 1 matrix; widened from int4-g20: 1 matrix, 2.0 KiB to 1.0 MiB");
+}
+
 }  // namespace
 }  // namespace transept

@@ -11,6 +11,7 @@
 #include "comm/ranks_testing.h"
 #include "layers/linear.h"
 #include "ops/cpu_device.h"
+#include "weights/coded_matrix_testing.h"
 #include "weights/safetensors_testing.h"
 
 namespace transept {
@@ -22,7 +23,8 @@ using testing::TestTensor;
 constexpr int64_t kIn = 512, kOut = 70, kRows = 23;
 // Three rows at a time, of which each exchange carries two sums.
 constexpr size_t kOutboxBytes = 3 * 2 * 96 * 4;
-constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kBFloat16Format, kFloat16Format, kInt8Format};
+constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kBFloat16Format, kFloat16Format, kInt8Format,
+                                                     int4_format(32)};
 
 std::vector<float> random_values(int64_t count, uint32_t seed, float size) {
   std::mt19937 random(seed);
@@ -70,6 +72,7 @@ class DividedLayer : public ::testing::TestWithParam<Isa> {
     std::optional<WeightFormat> storage = {};
     LayerInputs inputs = LayerInputs::kUsual;
     InputQuantization rounding = {};
+    const testing::CodedValues* codes = nullptr;  // instead of the folder's matrix
   };
 
   // What a rank has for y; `ranks` null: one alone. y is the residual, too.
@@ -80,14 +83,23 @@ class DividedLayer : public ::testing::TestWithParam<Isa> {
     Context context{.device = device, .arena = arena, .ranks = ranks};
     PackOptions packing(threads, way.storage, nullptr);
     if (ranks != nullptr) packing.ranks = {ranks->rank(), ranks->size()};
-    const std::unique_ptr<WeightMap> weights = std::move(WeightMap::open(folder_.path())).value();
+    const TestFolder coded_folder;
+    if (way.codes != nullptr) {
+      std::vector<TestTensor> tensors = {{"m.bias", "F32", {kOut}, testing::bytes_of(random_values(kOut, 2, 1))}};
+      way.codes->add_to(tensors);
+      coded_folder.write("model.safetensors", testing::safetensors_bytes(tensors));
+    }
+    const std::string folder = way.codes != nullptr ? coded_folder.path() : folder_.path();
+    const std::unique_ptr<WeightMap> weights = std::move(WeightMap::open(folder)).value();
+    if (way.codes != nullptr) weights->set_matrix_reader(std::make_unique<testing::TestReader>(way.codes->format));
     if (way.rounding.rounds()) weights->set_matrix_reader(std::make_unique<RoundingReader>(way.rounding));
-    const LinearSpec spec{
-        {{.weight = way.rounding.rounds() ? "m" : "m.weight", .bias = "m.bias", .out_features = kOut}},
-        kIn,
-        way.inputs,
-        Split::kInputs,
-        16};
+    const LinearSpec spec{{{.weight = way.rounding.rounds() || way.codes != nullptr ? "m" : "m.weight",
+                            .bias = "m.bias",
+                            .out_features = kOut}},
+                          kIn,
+                          way.inputs,
+                          Split::kInputs,
+                          16};
     const Linear linear = std::move(Linear::load(*weights, spec, packing)).value();
     const IndexRange own = share_of(kIn, 16, packing.ranks);
     std::vector<float> x = x_, y = residual_;
@@ -142,6 +154,21 @@ TEST_P(DividedLayer, RoundsItsInputsAsTheWhole) {
   }
 }
 
+// Groups of 256 inputs are divided among 4 ranks, and permuted ones among 2.
+TEST_P(DividedLayer, FourBitCodesAreDividedInsideTheirGroups) {
+  for (const auto& [format, is_permuted] :
+       {std::pair(int4_format(32), false), std::pair(int4_format(256, true), false), std::pair(int4_format(0), false),
+        std::pair(int4_format(32, true), true), std::pair(float4_format(128), false)}) {
+    testing::CodedValues values{"m", kOut, kIn, format, is_permuted};
+    values.draw(7);
+    SCOPED_TRACE(weight_format_name(format) + (is_permuted ? " permuted" : ""));
+    expect_the_bits_of_one({.codes = &values});
+  }
+  testing::CodedValues values{"m", kOut, kIn, int4_format(32, true)};
+  values.draw(8);
+  expect_the_bits_of_one({.storage = int4_format(32), .codes = &values});
+}
+
 // A rank that is gone fails the group, and no other waits for it or stops.
 TEST(RankSums, AFailedGroupEndsEveryProduct) {
   const auto group = testing::make_group(2, kOutboxBytes);
@@ -165,8 +192,10 @@ TEST(RankSums, ADryRunTakesTheSameMemoryAndAsksNoRank) {
   const auto group = testing::make_group(2, kOutboxBytes);
   testing::run_ranks(*group, testing::kPatient, [&](Communicator& ranks) {
     ThreadPool threads(1);
-    for (const InputRounding inputs : {InputRounding::kUsual, InputRounding::kWide, InputRounding::kOutliers}) {
-      const PackedMatrix w(kOut, 64, {kInt8Format, inputs});
+    for (const InputRounding inputs :
+         {InputRounding::kUsual, InputRounding::kWide, InputRounding::kOutliers, InputRounding::kGroups}) {
+      const bool is_int4 = inputs == InputRounding::kGroups;
+      const PackedMatrix w(kOut, 64, {is_int4 ? int4_format(32) : kInt8Format, inputs});
       std::vector<float> x(3 * 64, 0.001f), y(3 * kOut);
       for (size_t i = 0; i < x.size(); i += 64) x[i] = 1, x[i + 1] = -1;  // wide, which takes the most memory
       const TensorView rows(x.data(), DType::kFloat32, {3, 64}), out(y.data(), DType::kFloat32, {3, kOut});

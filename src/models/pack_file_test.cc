@@ -30,8 +30,8 @@ using testing::TestFolder;
 using testing::TinyBart;
 
 constexpr auto kGoOn = [] { return true; };
-constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kFloat32Format, kBFloat16Format, kFloat16Format,
-                                                     kInt8Format};
+constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt,   kFloat32Format, kBFloat16Format,
+                                                     kFloat16Format, kInt8Format,    int4_format(32)};
 
 std::string name_of(std::optional<WeightFormat> storage) {
   return storage.has_value() ? weight_format_name(*storage) : "stored";

@@ -29,8 +29,8 @@ namespace {
 using testing::RunModel;
 using testing::TestFolder;
 
-constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kFloat32Format, kBFloat16Format, kFloat16Format,
-                                                     kInt8Format};
+constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt,   kFloat32Format, kBFloat16Format,
+                                                     kFloat16Format, kInt8Format,    int4_format(32)};
 constexpr DType kKvTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8};
 
 std::string name_of(const std::optional<WeightFormat>& storage) {

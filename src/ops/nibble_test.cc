@@ -83,6 +83,12 @@ struct Codes {
   }
 };
 
+std::vector<uint32_t> bits(const std::vector<float>& values) {
+  std::vector<uint32_t> result(values.size());
+  std::memcpy(result.data(), values.data(), values.size() * sizeof(float));
+  return result;
+}
+
 std::vector<Codes> examples() {
   return {Codes(70, 128, int4_format(32)),         Codes(33, 256, int4_format(128, true)),
           Codes(70, 192, float4_format(64)),       Codes(150, 128, int4_format(32, true), true),
@@ -220,16 +226,20 @@ TEST_P(NibbleGemmTest, HasTheBitsOfTheNumbersThatCodesMean) {
     ASSERT_EQ(num_leaves(all.k, packed.format()), num_leaves(all.k, widened.format()));
     for (const int64_t m : {1, 2, 3, 5, 8, 9, 17, 31}) {
       const std::vector<float> x = random_floats(m * all.k, static_cast<uint32_t>(m)), bias = random_floats(all.n, 5);
-      EXPECT_EQ(product(packed, x, m, 1, bias), product(widened, x, m, 1, bias)) << all.name() << ", " << m;
+      EXPECT_EQ(bits(product(packed, x, m, 1, bias)), bits(product(widened, x, m, 1, bias))) << all.name() << ", " << m;
       const int32_t leaves = num_leaves(all.k, packed.format());
-      EXPECT_EQ(product(packed, x, m, leaves), product(widened, x, m, leaves)) << all.name() << ", " << m;
+      EXPECT_EQ(bits(product(packed, x, m, leaves)), bits(product(widened, x, m, leaves))) << all.name() << ", " << m;
     }
   }
 }
 
 TEST_P(NibbleGemmTest, PartsOfColumnsHaveTheSameBits) {
-  const Codes all(2500, 64, int4_format(32, true));
-  for (const InputRounding inputs : {InputRounding::kUsual, InputRounding::kGroups}) {
+  const Codes in_order(2500, 64, int4_format(32, true)), permuted(2500, 64, int4_format(32), true),
+      table(2500, 64, float4_format(32));
+  for (const auto& [codes, inputs] :
+       {std::pair(&in_order, InputRounding::kUsual), std::pair(&in_order, InputRounding::kGroups),
+        std::pair(&permuted, InputRounding::kUsual), std::pair(&table, InputRounding::kUsual)}) {
+    const Codes& all = *codes;
     const PackedMatrix packed = all.packed(inputs);
     for (const int64_t m : {1, 20}) {
       std::vector<float> x = random_floats(m * all.k, 3), y(static_cast<size_t>(m * all.n));
@@ -241,7 +251,7 @@ TEST_P(NibbleGemmTest, PartsOfColumnsHaveTheSameBits) {
       std::vector<float> whole(y.size());
       gemm(context, matrix(x, m, all.k), packed, {}, matrix(whole, m, all.n));
       EXPECT_EQ(y, whole);
-      PackedMatrix part(kPartColumns, all.k, packed.format());
+      PackedMatrix part(kPartColumns, all.k, packed.format(), nullptr, packed.nibble_meanings());
       std::vector<int32_t> rows(static_cast<size_t>(kPartColumns));
       std::iota(rows.begin(), rows.end(), 1000);
       part.copy_rows(packed, rows);

@@ -125,7 +125,7 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::share
   if (is_nibbles()) {
     CHECK(k % kNibbleInputs == 0 &&
           (nibbles.input_groups.empty() ? nibbles_hold(format.weights, k) : format.inputs != InputRounding::kGroups));
-    CHECK(nibbles.table.size() == (nibbles_.has_table ? kNibbleValues : 0));
+    CHECK(!nibbles_.has_table || nibbles.table.size() == kNibbleValues);
     nibbles_.has_input_groups = !nibbles.input_groups.empty();
     if (nibbles_.has_input_groups) nibbles_.num_groups = nibbles.num_groups;
   }
@@ -142,7 +142,8 @@ PackedMatrix::PackedMatrix(int64_t n, int64_t k, PackedFormat format, std::share
   keeper_ = std::move(pool);
   views_.panels = {data_, num_panel_bytes};
   if (is_nibbles()) {
-    std::ranges::copy(std::as_bytes(nibbles.table), data_ + nibbles_.table_place(num_panels_));
+    const std::span<const float> table = nibbles_.has_table ? nibbles.table : std::span<const float>();
+    std::ranges::copy(std::as_bytes(table), data_ + nibbles_.table_place(num_panels_));
     std::ranges::copy(std::as_bytes(nibbles.input_groups), data_ + nibbles_.input_groups_place(num_panels_));
   }
   if (format.weights != kInt8Format) return;

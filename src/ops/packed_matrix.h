@@ -66,7 +66,7 @@ float round_to_int8(std::span<const float> weights, std::span<int8_t> codes);
 
 // What nibbles of a matrix mean beside its scales. Copied.
 struct NibbleMeanings {
-  std::span<const float> table;           // [16]; float4 alone
+  std::span<const float> table;           // [16]; of float4 alone it counts
   std::span<const int32_t> input_groups;  // [k], the group of each input; empty: in order
   int64_t num_groups = 0;                 // with input_groups, which are below it
 

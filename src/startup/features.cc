@@ -29,7 +29,7 @@ constexpr FlagValue kFlagValues[] = {
     {"quantization", "auto", Feature::kStoredWeights},
     {"quantization", "none", Feature::kStoredWeights},
     {"quantization", "int8", Feature::kInt8Weights},
-    {"quantization", "int4", Feature::kQuantization},
+    {"quantization", "int4", Feature::kInt4Weights},
     {"quantization", "fp8", Feature::kQuantization},
     {"quantization", "awq", Feature::kQuantization},
     {"quantization", "gptq", Feature::kQuantization},

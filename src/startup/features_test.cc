@@ -81,6 +81,7 @@ constexpr FlagProbe kFlagProbes[] = {
     {Feature::kStoredWeights, &EngineConfig::dtype, "auto", "--dtype auto"},
     {Feature::kStoredWeights, &EngineConfig::quantization, "none", "--quantization none"},
     {Feature::kInt8Weights, &EngineConfig::quantization, "int8", "--quantization int8"},
+    {Feature::kInt4Weights, &EngineConfig::quantization, "int4", "--quantization int4"},
     {Feature::kStoredWeights, &EngineConfig::quantization, "auto", "--quantization auto"},
     {Feature::kQuantization, &EngineConfig::quantization, "awq", "--quantization awq"},
     {Feature::kCpu, &EngineConfig::device, "cpu", "--device cpu"},

@@ -10,6 +10,7 @@ bool widens_float16_fast(Isa isa) { return isa != Isa::kGeneric; }
 
 std::optional<WeightFormat> named_storage(const EngineConfig& config) {
   if (config.quantization == "int8") return kInt8Format;
+  if (config.quantization == "int4") return kInt4Format;
   for (const WeightFormat& format : {kFloat32Format, kBFloat16Format, kFloat16Format}) {
     if (config.dtype == weight_format_name(format)) return format;
   }
@@ -46,7 +47,7 @@ std::string auto_report(const EngineConfig& config, const StorageTypes& types, I
     return str_cat(" (a model ", model_width, " wide: in int8 from ", kLeastInt8Width, ")");
   };
   return str_cat("quantization auto: ", weights(), "; KV cache in ", dtype_name(types.kv), kv(),
-                 "; weights in int8 are for who asks for them by name");
+                 "; weights in int8 and int4 are for who asks for them by name");
 }
 
 }  // namespace
@@ -75,8 +76,9 @@ StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const 
 }
 
 void set_storage_flags(const std::optional<WeightFormat>& storage, EngineConfig& config) {
-  config.quantization = storage == kInt8Format ? "int8" : "none";
-  if (storage.has_value() && storage != kInt8Format) config.dtype = weight_format_name(*storage);
+  const bool is_int4 = storage.has_value() && storage->is_nibbles();
+  config.quantization = storage == kInt8Format ? "int8" : is_int4 ? "int4" : "none";
+  if (storage.has_value() && !storage->is_codes()) config.dtype = weight_format_name(*storage);
 }
 
 }  // namespace transept

@@ -42,6 +42,7 @@ TEST(StorageTypes, NamesMeanWhatTheySay) {
   EXPECT_EQ(chosen(flags("none", "bfloat16", "int8")), "bfloat16 int8");
   EXPECT_EQ(chosen(flags("int8")), "int8 float32");
   EXPECT_EQ(chosen(flags("int8", "float16", "float16")), "int8 float16") << "int8 goes before";
+  EXPECT_EQ(chosen(flags("int4")), "int4-g32 float32");
   EXPECT_EQ(report(flags("int8", "float16")), "");
   EXPECT_THAT(chosen(flags("auto", "auto", "int3")), HasSubstr("--kv-cache-dtype int3"));
 }
@@ -74,11 +75,21 @@ TEST(StorageTypes, PackedMatricesStayUnlessAnotherTypeIsRequested) {
   EXPECT_EQ(chosen(flags("none"), packed), "int8 as packed float32");
   EXPECT_EQ(chosen(flags("auto"), packed), "int8 as packed int8 or float16");
   EXPECT_EQ(chosen(flags("int8"), packed), "int8 as packed float32");
+  EXPECT_EQ(chosen(flags("int4"), packed), "int4-g32 float32");
   EXPECT_EQ(chosen(flags("none", "float16"), packed), "float16 float32");
   EngineConfig given = flags("none");
   given.quantization_given = true;
   EXPECT_EQ(chosen(given, packed), "stored float32");
   EXPECT_EQ(chosen(given, {.format = kFloat32Format, .is_packed = true}), "stored as packed float32");
+}
+
+TEST(StorageTypes, FlagsThatMeanAStorageNameIt) {
+  for (const char* name : {"int8", "int4"}) {
+    EngineConfig config = flags("none");
+    set_storage_flags(storage_types(flags(name), Isa::kAvx2, kFloats, kLeastInt8Width)->weights, config);
+    EXPECT_EQ(config.quantization, name);
+    EXPECT_EQ(config.dtype, "auto");
+  }
 }
 
 TEST(StorageTypes, AutoLeavesWhatOtherFlagsName) {

@@ -46,6 +46,8 @@ inline constexpr WeightFormat kInt8Format = {.layout = WeightLayout::kCodes, .bi
 constexpr WeightFormat int4_format(int32_t group, bool has_zero = false) {
   return {.layout = WeightLayout::kCodes, .bits = 4, .group = group, .has_zero = has_zero};
 }
+// What --quantization int4 rounds weights to. The group: decision 48.
+inline constexpr WeightFormat kInt4Format = int4_format(32);
 constexpr WeightFormat float4_format(int32_t group) { return {.bits = 4, .group = group}; }
 
 // "float32", "float16", "bfloat16", "float8", "float4", "int8"; in groups and with zeros "int4-g128-zeros",

@@ -16,7 +16,7 @@ TEST(WeightFormat, NamesReadBack) {
       {kBFloat16Format, "bfloat16"},       {kInt8Format, "int8"},
       {kFloat8Format, "float8"},           {kFloat4Format, "float4"},
       {codes(4, 128, false), "int4-g128"}, {codes(4, 32, true), "int4-g32-zeros"},
-      {codes(8, 0, true), "int8-zeros"}};
+      {codes(8, 0, true), "int8-zeros"},   {float4_format(64), "float4-g64"}};
   for (const auto& [format, name] : names) {
     EXPECT_EQ(weight_format_name(format), name);
     EXPECT_EQ(parse_weight_format(name), format);
@@ -43,6 +43,9 @@ TEST(WeightFormat, OtherTextsAreNone) {
                            "int4-zeros-g32",
                            "int4-g32-zeros-zeros",
                            "int4-g32-",
+                           "float4-g64-zeros",
+                           "float8-g64",
+                           "float4-64",
                            "I8"}) {
     EXPECT_EQ(parse_weight_format(text), std::nullopt) << text;
   }
@@ -54,7 +57,11 @@ TEST(PackedFormat, InputsAreRoundedAsTheWeightsAllow) {
     EXPECT_EQ((PackedFormat{weights, InputRounding::kWide}.is_consistent()), weights == kInt8Format);
     EXPECT_EQ((PackedFormat{weights, InputRounding::kOutliers}.is_consistent()), weights == kInt8Format);
     EXPECT_EQ((PackedFormat{weights, InputRounding::kBFloat16}.is_consistent()), weights == kBFloat16Format);
+    EXPECT_FALSE((PackedFormat{weights, InputRounding::kGroups}.is_consistent()));
   }
+  EXPECT_TRUE((PackedFormat{int4_format(32, true), InputRounding::kGroups}.is_consistent()));
+  EXPECT_FALSE((PackedFormat{float4_format(32), InputRounding::kGroups}.is_consistent()));
+  EXPECT_FALSE((PackedFormat{int4_format(32), InputRounding::kWide}.is_consistent()));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A file format of codes for tests: the matrix NAME is the tensors NAME.codes (U8 [n, ceil(k bits / 8)], the first code
 // in the lowest bits, 2^(bits - 1) more than it means), NAME.scales (F32 [n, groups]), and where the format has them
-// NAME.zeros (U8 [n, groups], as codes) and NAME.groups (I32 [k], the group of each input). Header-only, so that tests
+// NAME.zeros (U8 [n, groups], as codes), NAME.groups (I32 [k], the group of each input) and NAME.table (F32 [16], of
+// float4). Header-only, so that tests
 // of other folders may use it.
 #pragma once
 
@@ -28,6 +29,7 @@ struct CodedValues {
   std::vector<float> scales = {};    // [n, groups]
   std::vector<int16_t> zeros = {};   // [n, groups]
   std::vector<int32_t> groups = {};  // [k]
+  std::vector<float> table = {};     // [16], of float4
 
   int64_t num_groups() const { return format.group == 0 ? 1 : ceil_div(k, format.group); }
   int32_t most() const { return 1 << (format.bits - 1); }
@@ -42,6 +44,8 @@ struct CodedValues {
     for (float& scale : scales) scale = static_cast<float>(1 + below(1000)) / 7000;
     zeros.resize(scales.size());
     for (int16_t& zero : zeros) zero = static_cast<int16_t>(format.has_zero ? below(2 * most()) - most() : 0);
+    for (int32_t i = 0; i < 16 && !format.is_codes(); ++i)
+      table.push_back(static_cast<float>(below(2000) - 1000) / 999);
     groups.resize(static_cast<size_t>(k));
     for (size_t j = 0; j < groups.size(); ++j) {
       groups[j] = format.group == 0 ? 0 : static_cast<int32_t>(static_cast<int64_t>(j) / format.group);
@@ -52,7 +56,9 @@ struct CodedValues {
   // The definition.
   double weight(int64_t output, int64_t input) const {
     const auto at = static_cast<size_t>(output * num_groups() + groups[static_cast<size_t>(input)]);
-    return static_cast<double>(codes[static_cast<size_t>(output * k + input)] - zeros[at]) * scales[at];
+    const int32_t code = codes[static_cast<size_t>(output * k + input)];
+    const double value = table.empty() ? code - zeros[at] : table[static_cast<size_t>(code + 8)];
+    return value * scales[at];
   }
 
   void add_to(std::vector<TestTensor>& file) const {
@@ -69,6 +75,7 @@ struct CodedValues {
     for (const int16_t zero : zeros) stored.push_back(static_cast<uint8_t>(zero + most()));
     if (format.has_zero) file.push_back({name + ".zeros", "U8", {n, num_groups()}, bytes_of(stored)});
     if (is_permuted) file.push_back({name + ".groups", "I32", {k}, bytes_of(groups)});
+    if (!table.empty()) file.push_back({name + ".table", "F32", {16}, bytes_of(table)});
   }
 };
 
@@ -78,8 +85,9 @@ class TestCodes final : public CodedMatrix {
   struct Parts {
     std::span<const std::byte> codes, scales, zeros;
   };
-  TestCodes(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups, const Parts& parts)
-      : CodedMatrix(n, k, format, std::move(input_groups)), parts_(parts) {}
+  TestCodes(int64_t n, int64_t k, const WeightFormat& format, std::vector<int32_t> input_groups,
+            std::vector<float> table, const Parts& parts)
+      : CodedMatrix(n, k, format, std::move(input_groups), std::move(table)), parts_(parts) {}
 
   void read_codes(int64_t row, IndexRange columns, std::span<int8_t> codes) const override {
     const int64_t bits = format().bits, row_bytes = ceil_div(k() * bits, 8);
@@ -126,7 +134,13 @@ class TestReader final : public MatrixReader {
       input_groups.resize(static_cast<size_t>(k));
       std::memcpy(input_groups.data(), bytes.data(), bytes.size());
     }
-    return std::unique_ptr<MatrixSource>(std::make_unique<TestCodes>(n, k, format_, std::move(input_groups), parts));
+    std::vector<float> table(format_.is_codes() ? 0 : 16);
+    if (!table.empty()) {
+      ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, get(".table", "F32", {16}));
+      std::memcpy(table.data(), bytes.data(), bytes.size());
+    }
+    return std::unique_ptr<MatrixSource>(
+        std::make_unique<TestCodes>(n, k, format_, std::move(input_groups), std::move(table), parts));
   }
 
  private:
@@ -134,12 +148,12 @@ class TestReader final : public MatrixReader {
 };
 
 inline constexpr WeightFormat kInt4Groups = {WeightLayout::kCodes, 4, 32, true};
-// Codes of each kind: a scale an output; groups with zeros; the same with inputs in another order.
+// Codes of each kind: a scale an output; groups with zeros; the same with inputs in another order; of a table.
 inline std::vector<CodedValues> coded_examples(const std::string& name, int64_t n, int64_t k) {
-  std::vector<CodedValues> examples = {{name, n, k, kInt8Format},
-                                       {name, n, k, kInt4Groups},
-                                       {name, n, k, kInt4Groups, true},
-                                       {name, n, k, {WeightLayout::kCodes, 8, 16, true}, true}};
+  std::vector<CodedValues> examples = {
+      {name, n, k, kInt8Format},       {name, n, k, kInt4Groups},
+      {name, n, k, kInt4Groups, true}, {name, n, k, {WeightLayout::kCodes, 8, 16, true}, true},
+      {name, n, k, int4_format(0)},    {name, n, k, float4_format(32)}};
   for (size_t i = 0; i < examples.size(); ++i) examples[i].draw(static_cast<uint32_t>(i + 1));
   return examples;
 }

@@ -31,12 +31,16 @@ TEST(PackTag, IsWrittenInTheWordsOfTheFirstVersion) {
   tag.matrices["b"] = {3, 4, kFloat32Format, {kInt8Format, InputRounding::kWide}};
   tag.matrices["c"] = {3, 4, kFloat32Format, {kBFloat16Format, InputRounding::kBFloat16}};
   tag.matrices["d"] = {3, 4, kFloat32Format, {kFloat16Format}};
+  tag.matrices["e"] = {3, 4, kFloat32Format, {int4_format(32), InputRounding::kGroups}};
+  tag.matrices["f"] = {3, 4, float4_format(64), {float4_format(64)}};
   EXPECT_EQ(pack_tag_metadata(tag), (SafetensorsMetadata{{"transept.layout", "1"},
                                                          {"transept.storage", "stored"},
                                                          {"transept.matrix.a", "3 4 float16 int8 outliers"},
                                                          {"transept.matrix.b", "3 4 float32 int8 wide"},
                                                          {"transept.matrix.c", "3 4 float32 bfloat16 bfloat16"},
-                                                         {"transept.matrix.d", "3 4 float32 float16"}}));
+                                                         {"transept.matrix.d", "3 4 float32 float16"},
+                                                         {"transept.matrix.e", "3 4 float32 int4-g32 groups"},
+                                                         {"transept.matrix.f", "3 4 float4-g64 float4-g64"}}));
 }
 
 TEST(PackTag, FilesWithoutALayoutAreOrdinary) {
@@ -54,15 +58,19 @@ TEST(PackTag, WhatIsNotWrittenLikeOneIsRefused) {
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int8 outliers"), "");
   EXPECT_EQ(error("transept.matrix.a", "3 4 float32 bfloat16 bfloat16"), "");
   EXPECT_EQ(error("transept.matrix.a", "3 4 int4-g128-zeros float32"), "");
+  EXPECT_EQ(error("transept.matrix.a", "3 4 int4-g128-zeros int4-g128-zeros"), "");
+  EXPECT_EQ(error("transept.matrix.a", "3 4 float32 int4-g32 groups"), "");
+  EXPECT_EQ(error("transept.matrix.a", "3 4 float4-g64 float4-g64"), "");
   EXPECT_EQ(error("transept.later", "anything"), "");
   for (const char* layout : {"", "-1", "1.0", " 1", "one", "9223372036854775808"}) {
     EXPECT_THAT(error("transept.layout", layout), HasSubstr("transept.layout")) << layout;
   }
-  EXPECT_THAT(error("transept.storage", "int4"), HasSubstr("transept.storage: \"int4\""));
-  for (const char* matrix : {"", "3 4 float32", "3 4 float32 int8 wider", "3 4 float32 int8 wide wide",
-                             "3 4 float32 float16 wide", "3 4 float32 float16 outliers", "3 4 float32 float16 bfloat16",
-                             "-3 4 float32 int8", "3 4 int9 int8", "3 4 float32 int4-g32", "3 4 float32 int64",
-                             "3  4 float32 int8", "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
+  EXPECT_THAT(error("transept.storage", "int3"), HasSubstr("transept.storage: \"int3\""));
+  for (const char* matrix :
+       {"", "3 4 float32", "3 4 float32 int8 wider", "3 4 float32 int8 wide wide", "3 4 float32 float16 wide",
+        "3 4 float32 float16 outliers", "3 4 float32 float16 bfloat16", "-3 4 float32 int8", "3 4 int9 int8",
+        "3 4 float32 int4-g32 wide", "3 4 float32 float4-g32 groups", "3 4 float32 int8-g32", "3 4 float32 int64",
+        "3  4 float32 int8", "99999999999999999999 4 float32 int8", "3 4 F32 I8"}) {
     EXPECT_THAT(error("transept.matrix.a", matrix), HasSubstr("transept.matrix.a")) << matrix;
   }
 }
