@@ -86,7 +86,7 @@ template <class D, int kRows, int kVecs, int kPanels>
         const typename D::Codes codes = D::load(p);
         if (c % kVecs * D::kVecBytes % 64 == 0) {
           D::prefetch(p + kPrefetchBytes);
-          if (kPanels <= 2) D::prefetch_l2(p + kPrefetchL2Bytes);
+          D::prefetch_l2(p + kPanels * panel_bytes);
         }
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) D::add(parts[r][c], codes, q + r * row_bytes);

@@ -108,7 +108,7 @@ inline void nibble_tile(const NibbleView& of, const float* x, int64_t row_step, 
         codes[c] = V::load_nibbles(p);
         if (c % kVecs * V::kLanes * kColumnBytes % 64 == 0) {
           V::prefetch(p + kPrefetchBytes);
-          if (kPanels <= 2) V::prefetch_l2(p + kPrefetchL2Bytes);
+          V::prefetch_l2(p + kPanels * of.panel_bytes);  // these panels are half as long as others: ask for the next
         }
       }
       nibble_inputs<V, kKind, kRows, kVecs, kPanels>(x, row_step, k_step, t, table, codes, scales, acc);

@@ -6,36 +6,38 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "ops/packed_matrix.h"
 
 namespace transept {
 namespace {
 
-constexpr int64_t kCodeBytes = kPanelColumns / 2;  // of one input
-constexpr int64_t kScaleBytes = kPanelColumns * int64_t{sizeof(float)};
-constexpr int64_t kZeroBytes = kPanelColumns * int64_t{sizeof(int16_t)};
+constexpr int64_t kNibbleColumns = 32;              // = kPanelColumns of packed_matrix.h
+constexpr int64_t kCodeBytes = kNibbleColumns / 2;  // of one input
+constexpr int64_t kScaleBytes = kNibbleColumns * int64_t{sizeof(float)};
+constexpr int64_t kZeroBytes = kNibbleColumns * int64_t{sizeof(int16_t)};
 constexpr int64_t kTableBytes = int64_t{kNibbleValues} * int64_t{sizeof(float)};
 constexpr int64_t kLeastGroup = 32;
 
 int64_t byte_of(int64_t input, int64_t column) {
   constexpr int64_t kColumnBytes = kNibbleInputs / 2;
-  return (input / kNibbleInputs * kPanelColumns + column) * kColumnBytes + input % kColumnBytes;
+  return (input / kNibbleInputs * kNibbleColumns + column) * kColumnBytes + input % kColumnBytes;
 }
 
 int shift_of(int64_t input) { return input % kNibbleInputs < kNibbleInputs / 2 ? 0 : 4; }
 
-// Values that lie kPanelColumns apart, one a group.
+// Values that lie kNibbleColumns apart, one a group.
 template <typename T>
 void put_column(std::byte* first, int64_t column, std::span<const T> values) {
   for (size_t g = 0; g < values.size(); ++g) {
-    std::memcpy(first + (static_cast<int64_t>(g) * kPanelColumns + column) * int64_t{sizeof(T)}, &values[g], sizeof(T));
+    std::memcpy(first + (static_cast<int64_t>(g) * kNibbleColumns + column) * int64_t{sizeof(T)}, &values[g],
+                sizeof(T));
   }
 }
 
 template <typename T>
 void get_column(const std::byte* first, int64_t column, std::span<T> values) {
   for (size_t g = 0; g < values.size(); ++g) {
-    std::memcpy(&values[g], first + (static_cast<int64_t>(g) * kPanelColumns + column) * int64_t{sizeof(T)}, sizeof(T));
+    std::memcpy(&values[g], first + (static_cast<int64_t>(g) * kNibbleColumns + column) * int64_t{sizeof(T)},
+                sizeof(T));
   }
 }
 
@@ -102,7 +104,7 @@ void copy_nibbles(const NibblePanels& of, const std::byte* from, int64_t from_co
   }
   const auto copy = [&]<typename T>(int64_t place, T) {
     for (int64_t g = 0; g < of.num_groups; ++g) {
-      const auto at = [&](int64_t column) { return place + (g * kPanelColumns + column) * int64_t{sizeof(T)}; };
+      const auto at = [&](int64_t column) { return place + (g * kNibbleColumns + column) * int64_t{sizeof(T)}; };
       std::memcpy(to + at(to_column), from + at(from_column), sizeof(T));
     }
   };
