@@ -57,8 +57,8 @@ struct CodedValues {
   double weight(int64_t output, int64_t input) const {
     const auto at = static_cast<size_t>(output * num_groups() + groups[static_cast<size_t>(input)]);
     const int32_t code = codes[static_cast<size_t>(output * k + input)];
-    const double value = table.empty() ? code - zeros[at] : table[static_cast<size_t>(code + 8)];
-    return value * scales[at];
+    const float value = table.empty() ? static_cast<float>(code - zeros[at]) : table[static_cast<size_t>(code + 8)];
+    return static_cast<double>(value) * scales[at];
   }
 
   void add_to(std::vector<TestTensor>& file) const {
