@@ -369,6 +369,8 @@ inline std::vector<QuantFile> quant_examples() {
   list.push_back(next().bitsandbytes4(12, 40, 32, false, "nf4"));
   list.push_back(next().bitsandbytes4(12, 40, 64, true, "nf4"));  // blocks that rows share
   list.push_back(next().bitsandbytes4(7, 5, 32, true, "fp4"));    // an odd number of codes
+  list.push_back(next().bitsandbytes4(12, 64, 32, true, "nf4"));  // whole blocks
+  list.push_back(next().bitsandbytes4(6, 128, 64, false, "fp4"));
   list.push_back(next().quanto(12, 40));
   return list;
 }
