@@ -53,6 +53,9 @@ SharedCommunicator::Options rank_options(const EngineConfig& config) {
 StatusOr<std::shared_ptr<RankProcesses>> RankProcesses::start(const Flags& flags, const EngineConfig& config) {
   RETURN_IF_ERROR(check_rank_flags(config));
   if (config.tensor_parallel_size == 1) return std::shared_ptr<RankProcesses>();
+  if (flags.has("epd")) {
+    return unimplemented("--tensor-parallel-size ", config.tensor_parallel_size, ": not with --epd: give 1");
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<SharedGroup> group, SharedGroup::create({.num_ranks = config.tensor_parallel_size,
                                                                             .outbox_bytes = kOutboxBytes,
                                                                             .mailbox_bytes = kMailboxBytes}));

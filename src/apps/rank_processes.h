@@ -25,7 +25,7 @@ namespace transept {
 class RankProcesses final {
  public:
   // Starts config.tensor_parallel_size - 1 processes, which load their parts now. Null: one rank. Errors: those of
-  // check_rank_flags(); no memory. A process that cannot be started, or ends, is the group's error.
+  // check_rank_flags(); --epd beside them; no memory. A process that cannot be started, or ends, is the group's error.
   static StatusOr<std::shared_ptr<RankProcesses>> start(const Flags& flags, const EngineConfig& config);
   // Ends the others: those that are there after a second are killed.
   ~RankProcesses();

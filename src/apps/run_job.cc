@@ -69,13 +69,10 @@ Status run_engine(const Flags& flags, EngineConfig config, OrderedRun::Options o
   const auto begin = std::chrono::steady_clock::now();
   config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
   const SteadyClock clock;
-  if (config.tensor_parallel_size > 1 && flags.has("epd")) {
-    return unimplemented("--tensor-parallel-size ", config.tensor_parallel_size, ": not with --epd: give 1");
-  }
   // Behind the model, into which it receives rows.
   LoadedModel model;
-  ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
   ASSIGN_OR_RETURN(const std::shared_ptr<RankProcesses> ranks, RankProcesses::start(flags, config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
   ASSIGN_OR_RETURN(model, ranks == nullptr ? EpdSession::load(session.get(), config, clock)
                                            : load_engine(config, clock, RankProcesses::communicator(ranks)));
   show_notes(model.generation);

@@ -90,7 +90,7 @@ Status run(const Flags& flags, ServeSettings settings, const EngineConfig& confi
     for (int i = 0; i < kLooksAtLast && server->engine_failure().ok(); ++i) std::this_thread::sleep_for(kLook);
     const Status failure = failure_of(*server, ranks.get());
     server->stop();
-    return with_prefix(failure, "the engine failed: ");
+    return with_prefix(failure, "the engine failed");
   }
   *exit_code = shut_down(*server, shutdown_timeout);
   return ok_status();

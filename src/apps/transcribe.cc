@@ -12,6 +12,7 @@
 #include "apps/interrupt.h"
 #include "apps/live_flags.h"
 #include "apps/live_job.h"
+#include "apps/rank_processes.h"
 #include "apps/stats_json.h"
 #include "apps/transcribe_flags.h"
 #include "apps/transcribe_job.h"
@@ -175,8 +176,10 @@ Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
   const SteadyClock clock;
   // Behind the model, into which it receives rows.
   LoadedModel model;
+  ASSIGN_OR_RETURN(const std::shared_ptr<RankProcesses> ranks, RankProcesses::start(flags, config));
   ASSIGN_OR_RETURN(const std::unique_ptr<EpdSession> session, EpdSession::start(flags, config));
-  ASSIGN_OR_RETURN(model, EpdSession::load(session.get(), config, clock));
+  ASSIGN_OR_RETURN(model, ranks == nullptr ? EpdSession::load(session.get(), config, clock)
+                                           : load_engine(config, clock, RankProcesses::communicator(ranks)));
   catch_interrupts();
   // A request waits for each window that is worked on.
   const int32_t num_windows = work.settings.num_workers * work.settings.options.batch_size;
