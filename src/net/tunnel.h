@@ -16,6 +16,7 @@ struct Tunnel {
   ClientSocket socket;                             // to the server
   std::string first_bytes;                         // which came from the server behind its head
   std::chrono::milliseconds max_silence{120'000};  // in which nothing comes from the server, before the tunnel ends
+  std::chrono::milliseconds max_half_open{5000};   // from the client's end to the server's
   std::shared_ptr<void> ticket;                    // released when the tunnel has ended, or was not begun
 };
 

@@ -80,7 +80,6 @@ asio::awaitable<TunnelConnection::End> TunnelConnection::Impl::run(std::string f
     [[maybe_unused]] const auto ignored = co_await end_wake_.async_wait(kAsTuple);
   }
   end();
-  tunnel_.ticket.reset();
   co_return End{.was_ended = was_ended_, .num_sent_bytes = to_client_.num_bytes};
 }
 
@@ -147,7 +146,6 @@ void TunnelConnection::Impl::end_direction(const Direction& direction, const err
     was_ended_ = is_end;
     return is_end ? end() : drop(false);
   }
-  if (was_reading && !is_end) return drop(false);
   // What the server has said already still goes to the client.
   half_open_begin_ = Steady::now();
   error_code ignored;
@@ -155,7 +153,7 @@ void TunnelConnection::Impl::end_direction(const Direction& direction, const err
 }
 
 asio::awaitable<void> TunnelConnection::Impl::watch() {
-  const Milliseconds shortest = std::min({options_.write_timeout, tunnel_.max_silence, kHalfOpenTimeout});
+  const Milliseconds shortest = std::min({options_.write_timeout, tunnel_.max_silence, tunnel_.max_half_open});
   const Milliseconds interval = std::clamp(shortest / 4, Milliseconds(5), Milliseconds(1000));
   while (!must_end_) {
     poll_.expires_after(interval);
@@ -169,7 +167,8 @@ void TunnelConnection::Impl::check(Steady::time_point now) {
     return begin.has_value() && now - *begin > limit;
   };
   if (is_over(to_client_.write_begin, options_.write_timeout)) return drop(true);
-  if (is_over(to_client_.read_begin, tunnel_.max_silence) || is_over(half_open_begin_, kHalfOpenTimeout)) drop(false);
+  if (is_over(to_client_.read_begin, tunnel_.max_silence) || is_over(half_open_begin_, tunnel_.max_half_open))
+    drop(false);
 }
 
 void TunnelConnection::Impl::drop(bool reset) {

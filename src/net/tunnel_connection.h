@@ -4,7 +4,7 @@
 // Each direction holds kReadBytes at most: a side that does not read stops the other one. A client that takes no byte
 // for write_timeout is dropped, and a server that says nothing for max_silence has gone (one that speaks WebSocket
 // pings). A client that is not read for long is the server's to judge: it stops reading audio that it has not heard
-// yet. A client that has ended its side gets what the server says for kHalfOpenTimeout more.
+// yet. A client that has ended its side gets what the server says for max_half_open more.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -23,7 +23,6 @@ namespace transept {
 class TunnelConnection final {
  public:
   static constexpr size_t kReadBytes = 16 << 10;
-  static constexpr std::chrono::milliseconds kHalfOpenTimeout{5000};
 
   // Borrows the client's socket, whose executor is a strand, and the options.
   TunnelConnection(boost::asio::ip::tcp::socket& client, const HttpServerOptions& options, Tunnel tunnel);

@@ -297,6 +297,7 @@ void ProxyService::forward(const Work& work) {
       passing.open_websocket = [&](Tunnel tunnel) {
         static_cast<OpenWebSocket*>(work.ticket.get())->open(choice->id);
         tunnel.max_silence = options_.max_silence;
+        tunnel.max_half_open = options_.max_half_open;
         tunnel.ticket = work.ticket;
         responder.start_tunnel(std::move(tunnel));
       };

@@ -57,6 +57,7 @@ class ProxyService final : public HttpService {
     int32_t max_requests = 512;                 // in work, each on a thread; further ones are 429
     int32_t max_websockets = 1024;              // open; further ones are 503
     std::chrono::milliseconds max_silence{120'000};  // of the instance of a WebSocket, which pings every 20 s
+    std::chrono::milliseconds max_half_open{5000};   // from the end of its client to that of its instance
     int32_t max_tries = 3;                           // of one request
     std::chrono::milliseconds connect_timeout{2000};
     std::chrono::milliseconds timeout{24 * 3600 * 1000};  // of an exchange; instances have deadlines of their own

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "net/fake_http_server_testing.h"
 #include "net/websocket_testing.h"
 #include "proxy/proxy_testing.h"
 
@@ -292,7 +293,57 @@ TEST_F(ProxyWebSocketTest, StoppingEndsOpenOnes) {
   server_->stop();
   EXPECT_EQ(client.read_all(), "");
   EXPECT_EQ(instance.record->wait_for_close(), WebSocketCode::kBroken);
-  EXPECT_EQ(service_->counts().num_websockets, 0);
+  wait_for_none_open();  // the thread that opened it lets go of it, too
+}
+
+// An instance that is stopped, say: its system still has the connection.
+TEST_F(ProxyWebSocketTest, AnInstanceThatDoesNotEndIsNotWaitedFor) {
+  FakeHttpServer silent([](FakeHttpServer::Connection& connection) {
+    (void)connection.read_request();
+    connection.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+    std::this_thread::sleep_for(3s);
+  });
+  Upstream instance("p0");
+  instance.record.url = "http://127.0.0.1:" + std::to_string(silent.port());
+  options_.max_half_open = 100ms;
+  start({&instance});
+  RawClient client(server_->port());
+  EXPECT_TRUE(open(client).starts_with("HTTP/1.1 101 "));
+  const auto begin = SteadyClock().now();
+  client.end_sending();
+  EXPECT_EQ(client.read_all(), "");
+  EXPECT_LT(SteadyClock().now() - begin, 2s);
+  wait_for_none_open();
+}
+
+// Bytes that wait for the client are no silence of the instance.
+TEST_F(ProxyWebSocketTest, AClientMayReadLaterThanTheInstanceMayBeSilent) {
+  Echo instance("p0");
+  options_.max_silence = 300ms;
+  start({&instance});
+  RawClient client(server_->port(), 4096);
+  open(client);
+  const std::string message(24 << 20, 'x');
+  instance.record->wait_for_open()->send(message, false);
+  std::this_thread::sleep_for(1s);
+  const auto frame = read_frame(client);
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->payload.size(), message.size());
+}
+
+// Else the close frame may be lost to a reset.
+TEST_F(ProxyWebSocketTest, WhatComesBehindTheEndIsReadAway) {
+  Echo instance("p0");
+  start({&instance});
+  RawClient client(server_->port());
+  open(client);
+  client.send(close_frame(1000));
+  EXPECT_EQ(read_frame(client).value().code(), 1000);
+  EXPECT_EQ(client.read_all(), "");
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(50ms);
+    EXPECT_TRUE(client.send("more")) << i;
+  }
 }
 
 TEST_F(ProxyWebSocketTest, AnAnswerOtherThanAWebSocketIsPassedOn) {
