@@ -148,12 +148,28 @@ void LogMelStream::emit_silence(std::vector<float>& frames) {
 }
 
 void LogMelStream::append_frames(const float* samples, int64_t count, std::vector<float>& frames) {
+  const LogMelOptions& options = tables_->options;
   const size_t before = frames.size();
-  frames.resize(before + static_cast<size_t>(count * tables_->options.num_mel_bins));
+  const int64_t num_samples = (count - 1) * options.hop_length + options.n_fft;
+  // Silence that is digital, as of a microphone that is off, costs nothing.
+  if (std::all_of(samples, samples + num_samples, [](float sample) { return sample == 0; })) {
+    if (silent_frame_.empty()) {
+      const std::vector<float> zeros(static_cast<size_t>(options.n_fft));
+      silent_frame_.resize(static_cast<size_t>(options.num_mel_bins));
+      transform(zeros.data(), 1, silent_frame_.data());
+    }
+    for (int64_t i = 0; i < count; ++i) frames.insert(frames.end(), silent_frame_.begin(), silent_frame_.end());
+  } else {
+    frames.resize(before + static_cast<size_t>(count * options.num_mel_bins));
+    transform(samples, count, frames.data() + before);
+  }
+  max_ = std::max(max_, greatest(std::span(frames).subspan(before)));
+}
+
+void LogMelStream::transform(const float* samples, int64_t count, float* out) {
   float* scratch = scratch_.data();
   while (reinterpret_cast<uintptr_t>(scratch) % 64 != 0) ++scratch;
-  tables_->frames(tables_->plan, samples, count, scratch, frames.data() + before);
-  max_ = std::max(max_, greatest(std::span(frames).subspan(before)));
+  tables_->frames(tables_->plan, samples, count, scratch, out);
 }
 
 // Appends the frames that are certain and lets go of the samples that no later frame needs.

@@ -72,6 +72,7 @@ class LogMelStream final {
   void emit(std::vector<float>& frames);
   void emit_silence(std::vector<float>& frames);
   void append_frames(const float* samples, int64_t count, std::vector<float>& frames);
+  void transform(const float* samples, int64_t count, float* out);
 
   std::shared_ptr<const LogMelTables> tables_;
   std::vector<float> pending_;  // from the first sample of the next frame; with the left edge once started_
@@ -80,6 +81,7 @@ class LogMelStream final {
   int64_t num_frames_ = 0;  // appended so far
   bool started_ = false;
   bool finished_ = false;
+  std::vector<float> silent_frame_;  // what zeros give; empty: not known yet
   float max_ = -10;
 };
 

@@ -1,6 +1,7 @@
 #include "media/sinc_resampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -21,6 +22,18 @@ double bessel(double x) {
     sum += term;
   }
   return sum;
+}
+
+// In lanes, which vectors add at once: one sum after the other took half of what a silent live session costs.
+float inner_product(std::span<const float> a, std::span<const float> b) {
+  constexpr size_t kLanes = 8;
+  std::array<float, kLanes> sums{};
+  size_t i = 0;
+  for (; i + kLanes <= a.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  for (; i < a.size(); ++i) sums[i % kLanes] += a[i] * b[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0f);
 }
 
 double sinc(double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }
@@ -74,7 +87,7 @@ void SincResampler::run(int64_t end, std::vector<float>& out) {
     const int64_t phase = (rest * num_phases_ + to_ / 2) / to_;
     const float* input = window_.data() + (place - first_);
     const float* taps = taps_.data() + static_cast<size_t>(phase) * num_taps;
-    out.push_back(std::inner_product(input, input + num_taps, taps, 0.0f));
+    out.push_back(inner_product(std::span(input, num_taps), std::span(taps, num_taps)));
   }
   const int64_t done = std::min(num_out_ * from_ / to_, first_ + static_cast<int64_t>(window_.size()) - half_ + 1);
   if (done <= first_) return;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -40,7 +42,7 @@ constexpr double kBegins = 0.01, kEnds = 0.1;
 
 float power_of(float log10_power) {
   if (!(log10_power > -10)) return 1e-10f;
-  return std::pow(10.0f, std::min(log10_power, 10.0f));
+  return std::exp(std::min(log10_power, 10.0f) * std::numbers::ln10_v<float>);
 }
 
 }  // namespace
@@ -56,7 +58,8 @@ class VoiceActivityDetector::State final {
         speech_(num_bins),
         row_(num_bins),
         minima_(num_bins),
-        prior_(is_causal_ ? num_bins : 0, kQuietNoise / kMinimumBias) {}
+        prior_(is_causal_ ? num_bins : 0, kQuietNoise / kMinimumBias),
+        levels_(is_causal_ ? kRingFrames : 0) {}
 
   void push(std::span<const float> log10_mel, std::vector<FrameVoice>& out) {
     CHECK(static_cast<int64_t>(log10_mel.size()) == num_bins_, log10_mel.size(), " bins, not ", num_bins_);
@@ -88,7 +91,11 @@ class VoiceActivityDetector::State final {
   }
 
   void smooth_next() {
+    const float* smoothed = row(smoothed_, num_smoothed_);
     mean_power(num_smoothed_, kNoiseSmoothing, row(smoothed_, num_smoothed_));
+    if (is_causal_) {
+      levels_[static_cast<size_t>(num_smoothed_ % kRingFrames)] = std::accumulate(smoothed, smoothed + num_bins_, 0.0f);
+    }
     ++num_smoothed_;
   }
 
@@ -140,14 +147,12 @@ class VoiceActivityDetector::State final {
     }
   }
 
-  bool is_level_steady(int64_t begin, int64_t end) {
+  bool is_level_steady(int64_t begin, int64_t end) const {
     float least = INFINITY, most = 0;
     for (int64_t frame = begin; frame < end; ++frame) {
-      const float* from = row(smoothed_, frame);
-      float sum = 0;
-      for (int64_t k = 0; k < num_bins_; ++k) sum += from[k];
-      least = std::min(least, sum);
-      most = std::max(most, sum);
+      const float level = levels_[static_cast<size_t>(frame % kRingFrames)];
+      least = std::min(least, level);
+      most = std::max(most, level);
     }
     return most <= least * kSteadyRatio;
   }
@@ -158,18 +163,31 @@ class VoiceActivityDetector::State final {
     sound_begin_ = frame + 1;
   }
 
-  // Mean over bins of the log of p(frame | speech) / p(frame | noise), both Gaussian.
+  // Mean over bins of the log of p(frame | speech) / p(frame | noise), both Gaussian. Logarithms are what it costs: of
+  // products of several bins, where no bin's ratio can reach its limit.
   double log_ratio() {
+    constexpr int kFactors = 8;  // each is at most 1 + kMostPosteriorSnr
     double sum = 0;
+    float product = 1;
+    int num_factors = 0;
     for (int64_t k = 0; k < num_bins_; ++k) {
       const float posterior = std::min(row_[k] / noise_[k], kMostPosteriorSnr);
       const float prior =
           std::max(kPriorMemory * speech_[k] + (1 - kPriorMemory) * std::max(posterior - 1, 0.0f), kLeastPriorSnr);
       const float gain = prior / (1 + prior);
-      sum += std::min(posterior * gain - std::log1p(prior), kMostLogRatio);
       speech_[k] = gain * gain * posterior;
+      if (posterior * gain > kMostLogRatio) {
+        sum += std::min(posterior * gain - std::log1p(prior), kMostLogRatio);
+        continue;
+      }
+      sum += posterior * gain;
+      product *= 1 + prior;
+      if (++num_factors < kFactors) continue;
+      sum -= std::log(product);
+      product = 1;
+      num_factors = 0;
     }
-    return sum / static_cast<double>(num_bins_);
+    return (sum - std::log(product)) / static_cast<double>(num_bins_);
   }
 
   FrameVoice decide_next() {
@@ -196,6 +214,7 @@ class VoiceActivityDetector::State final {
   // have given.
   int64_t sound_begin_ = 0;
   std::vector<float> prior_, settled_ = prior_;
+  std::vector<float> levels_;      // a ring: sums over bins of the smoothed frames
   double odds_ = kBegins / kEnds;  // speech to noise
 };
 

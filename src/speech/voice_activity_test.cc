@@ -249,7 +249,8 @@ TEST(CausalVoiceTest, LoudNoiseIsSpeechForAWhileAtMost) {
     const std::vector<SpeechSpan> grown = causal_spans(Audio().noise(400, -7).noise(1000, level));
     ASSERT_LE(grown.size(), 1u) << level;
     if (!grown.empty()) {
-      EXPECT_LE(grown[0].end, 4 + 1.9) << level;
+      // By its level, which was steady for 0.5 s: minima of 1.5 s still have the quiet noise before.
+      EXPECT_LE(grown[0].end, 4 + 1.1) << level;
     }
   }
 }
