@@ -18,7 +18,9 @@ constexpr std::string_view kPurpose = "transept client secret";
 constexpr size_t kCodeDigits = 64;  // hexadecimal
 constexpr char kBetween = '.';
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 // RFC 4648, section 5, without padding: what may stand in the name of a subprotocol.
 std::string url_base64(std::string_view bytes) {
