@@ -133,6 +133,39 @@ class Sources(unittest.TestCase):
         self.assertIn("two.invalid", found[1])
 
 
+class Documents(unittest.TestCase):
+    def test_every_link_of_an_installed_page_leads_somewhere(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder, dead, count = Path(name), [], 0
+            package.copy_documents(folder)
+            (folder / "LICENSE").touch()  # of cmake --install
+            for page in folder.rglob("*.md"):
+                for link in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+                    if "://" not in link and not link.startswith("mailto:"):
+                        count += 1
+                        dead += [f"{page.relative_to(folder)}: {link}"] if not (page.parent / link).exists() else []
+            self.assertGreater(count, 300)
+            self.assertEqual(dead, [])
+
+    def test_the_debian_package_has_the_same_pages(self):
+        debian = ROOT / "packaging" / "debian"
+        places = {pattern: "usr/share/doc/transept" for pattern in (debian / "transept.docs").read_text().split()}
+        places.update(line.split() for line in (debian / "transept.install").read_text().splitlines() if " " in line)
+        installed = set()
+        for pattern, place in places.items():
+            for path in ROOT.glob(pattern):
+                for file in path.rglob("*") if path.is_dir() else [path]:
+                    installed.add((Path(place).relative_to("usr/share/doc/transept") / file.relative_to(path.parent)).as_posix())
+        wanted = {path.as_posix() for path in package.documents()}
+        self.assertEqual(wanted - installed, set())
+
+    def test_a_tree_that_was_changed_is_called_dirty(self):
+        for changes, ending in (([], ""), ([" M README.md"], "-dirty"), (["?? new"], "-dirty")):
+            answers = {"log": ["0123456789ab 1700000000 2023-11-14"], "status": changes}
+            with unittest.mock.patch.object(package, "git", lambda *words: answers[words[0]]):
+                self.assertEqual(package.commit(), ("0123456789ab" + ending, 1700000000, "2023-11-14"))
+
+
 class Archives(unittest.TestCase):
     def test_the_same_files_make_the_same_bytes(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -22,8 +22,6 @@ import notices  # noqa: E402
 OUT = ROOT / "build" / "package"
 GLIBC = (2, 28)  # the tarball's and the wheel's floor
 KINDS = ("tarball", "deb", "wheel", "image")
-# Of the pages, those for whoever runs it.
-PAGES = ("api", "deployment", "flags", "hub", "library", "models", "pack", "packages", "server", "transcribe")
 
 
 def version():
@@ -31,10 +29,10 @@ def version():
 
 
 def commit():
-    """(short name, seconds since 1970, day) of the commit that is packaged."""
+    """(short name, seconds since 1970, day) of the commit that is packaged; "-dirty" where files differ from it."""
     lines = git("log", "-1", "--format=%h %ct %cs", "--abbrev=12")
     name, seconds, day = lines[0].split() if lines else ("unknown", "0", "unknown")
-    return name, int(seconds), day
+    return name + ("-dirty" if git("status", "--porcelain") else ""), int(seconds), day
 
 
 def run(*command, **options):
@@ -66,6 +64,18 @@ def build_portable():
     return ROOT / "build" / "portable"
 
 
+def documents():
+    """What is read beside the program, at the places that the pages' links name. packaging/debian has the same list."""
+    return [path for path in tree_files() if path.parts[0] in ("docs", "examples") or path.parts[:2] == ("bench", "plots")
+            or path.suffix == ".md" and path.parent.as_posix() in (".", "bench")]
+
+
+def copy_documents(folder):
+    for path in documents():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, folder / path)
+
+
 def build_tarball(out):
     name = f"transept-{version()}-linux-x86_64"
     build, tree = build_portable(), out / "tree" / name
@@ -77,12 +87,7 @@ def build_tarball(out):
     documents = tree / "share" / "doc" / "transept"
     os.environ.setdefault("SOURCE_DATE_EPOCH", str(commit()[1]))
     notices.write(build, name, version(), tree, code, documents)
-    shutil.copy(ROOT / "README.md", documents)
-    for page in PAGES:
-        shutil.copy(ROOT / "docs" / f"{page}.md", documents)
-    for example in (path for path in tree_files() if path.parts[0] == "examples"):
-        (documents / example).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / example, documents / example)
+    copy_documents(documents)
     (tree / "lib" / "systemd" / "system").mkdir(parents=True)
     shutil.copy(ROOT / "packaging" / "systemd" / "transept.service", tree / "lib" / "systemd" / "system")
     archive = out / f"{name}.tar.gz"
