@@ -54,6 +54,11 @@ def check_wheel(tally, wheel, python):
     tally.case("twine check --strict", "" if good else said)
     good, said = call(python, "-m", "auditwheel", "show", wheel)
     tally.case("auditwheel show", "" if good and "manylinux" in said else said)
+    tag = re.search(r"-(manylinux_\d+_\d+_x86_64)\.whl$", wheel.name)
+    stated = f"`{tag[1]}`" if tag else ""
+    for page in ("python", "packages"):
+        known = stated and stated in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        tally.case(f"docs/{page}.md states the platform", "" if known else f"{wheel.name}: the page does not name its tag")
     names = zipfile.ZipFile(wheel).namelist()
     libraries = [Path(name).name for name in names if ".libs/" in name and name.endswith(tuple("0123456789so"))]
     strange = [name for name in libraries if not name.startswith(MOST_GRAFTED)]
