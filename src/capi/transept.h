@@ -316,16 +316,18 @@ typedef struct transept_result_info {
   int32_t is_finished;
 } transept_result_info;
 
-// Fills `info` as far as its struct_size reaches. Errors: INVALID_ARGUMENT.
+// Fills `info` as far as its struct_size reaches. Any thread. Errors: INVALID_ARGUMENT.
 TRANSEPT_API transept_code transept_result_get_info(const transept_result* result, transept_result_info* info,
                                                     transept_error** error);
-// Fills `output` with answer `index`, best first. Errors: INVALID_ARGUMENT (no such answer).
+// Fills `output` with answer `index`, best first. Any thread. Errors: INVALID_ARGUMENT (no such answer).
 TRANSEPT_API transept_code transept_result_get_output(const transept_result* result, size_t index,
                                                       transept_output* output, transept_error** error);
-// The text of the best answer; "" if there is none.
+// The text of the best answer; "" if there is none. Any thread.
 TRANSEPT_API transept_text transept_result_text(const transept_result* result);
-// The result as docs/api.md has it ("A result"), log-probabilities and alignments included; transept_free it.
+// The result as docs/api.md has it ("A result"), log-probabilities and alignments included; transept_free it. Any
+// thread.
 TRANSEPT_API transept_code transept_result_json(const transept_result* result, char** json, transept_error** error);
+// One thread, once no other uses it.
 TRANSEPT_API void transept_result_free(transept_result* result);
 
 // ---- Transcripts of speech
@@ -409,12 +411,12 @@ TRANSEPT_API transept_text
 transept_transcript_language(const transept_transcript* transcript);                      // a code; "": no speech
 TRANSEPT_API double transept_transcript_duration(const transept_transcript* transcript);  // seconds of audio
 TRANSEPT_API size_t transept_transcript_num_segments(const transept_transcript* transcript);
-// Fills `segment` as far as its struct_size reaches. Errors: INVALID_ARGUMENT (no such segment).
+// Fills `segment` as far as its struct_size reaches. Any thread. Errors: INVALID_ARGUMENT (no such segment).
 TRANSEPT_API transept_code transept_transcript_get_segment(const transept_transcript* transcript, size_t index,
                                                            transept_segment* segment, transept_error** error);
 // The transcript as a file of `format`: txt, vtt, srt, tsv or json, byte for byte that of `transept transcribe`.
 // `options_json`, which may be absent: highlight_words, max_line_width, max_line_count, max_words_per_line. Zero-
-// terminated; transept_free it. `size` may be NULL. Errors: INVALID_ARGUMENT.
+// terminated; transept_free it. `size` may be NULL. Any thread. Errors: INVALID_ARGUMENT.
 TRANSEPT_API transept_code transept_transcript_write(const transept_transcript* transcript, const char* format,
                                                      transept_text options_json, char** text, size_t* size,
                                                      transept_error** error);
