@@ -323,8 +323,8 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
   }
   const PackedFormat& held = of.format;
   PackedFormat chosen = without_second_rounding(choose_format(options, matrix, of.stored), is_quantized(of.stored));
-  // Codes that were widened, as layout 1 has them all, mean the same.
-  const bool widens = is_quantized(of.stored) && chosen == PackedFormat{of.stored};
+  // 4-bit codes that were widened, as layout 1 has them all, mean the same.
+  const bool widens = of.stored.is_nibbles() && chosen == PackedFormat{of.stored};
   if (widens && held == PackedFormat{kFloat32Format}) chosen = held;
   const PackedFormat wanted = options.as_packed ? held : chosen;
   // What inputs are rounded to shows in the product alone, not in the bytes.
