@@ -77,7 +77,7 @@ struct Calls {
   }
   static void vkDestroyInstance(VkInstance instance, const VkAllocationCallbacks*) {
     destroy("instance", instance);
-    if (g_fake->num_live() > 0) g_fake->misuse.push_back("the instance goes before what is of it");
+    if (g_fake->num_live() > 0) g_fake->misuse.emplace_back("the instance goes before what is of it");
   }
   static VkResult vkEnumeratePhysicalDevices(VkInstance, uint32_t* count, VkPhysicalDevice* items) {
     return list("vkEnumeratePhysicalDevices", count, items, g_fake->num_devices,
@@ -133,7 +133,7 @@ struct Calls {
   }
   static void vkDestroyDevice(VkDevice device, const VkAllocationCallbacks*) {
     destroy("device", device);
-    if (g_fake->num_live() > 1) g_fake->misuse.push_back("the device goes before what is of it");
+    if (g_fake->num_live() > 1) g_fake->misuse.emplace_back("the device goes before what is of it");
   }
   static void vkGetDeviceQueue(VkDevice, uint32_t, uint32_t, VkQueue* out) { *out = reinterpret_cast<VkQueue>(1); }
 

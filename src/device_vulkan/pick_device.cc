@@ -71,7 +71,7 @@ StatusOr<size_t> by_text(std::span<const VulkanDeviceInfo> devices, const std::s
 std::string why_left_out(const VulkanDeviceInfo& device) {
   if (!device.refusal.empty()) return device.refusal;
   if (device.type != VulkanDeviceType::kCpu) return "";
-  return str_cat("it computes on the processor, slower than --device cpu does: ask by name, vulkan:",
+  return str_cat("it computes on the processor, as Transept does without it; its name alone means it: vulkan:",
                  device.alias.empty() ? device.name : device.alias);
 }
 

@@ -61,9 +61,10 @@ TEST(PickDeviceTest, TheProcessorIsTakenByItsNameAlone) {
   EXPECT_THAT(error(machine(), "vulkan:0"), HasSubstr("computes on the processor"));
   std::vector<VulkanDeviceInfo> devices = machine();
   devices.resize(1);
-  EXPECT_EQ(error(devices, "vulkan"),
-            "no Vulkan device can be used: vulkan:0 (llvmpipe (LLVM 15.0.6, 256 bits)): it computes on the processor, "
-            "slower than --device cpu does: ask by name, vulkan:lavapipe");
+  EXPECT_EQ(
+      error(devices, "vulkan"),
+      "no Vulkan device can be used: vulkan:0 (llvmpipe (LLVM 15.0.6, 256 bits)): it computes on the processor, as "
+      "Transept does without it; its name alone means it: vulkan:lavapipe");
 }
 
 TEST(PickDeviceTest, SaysWhatIsWrong) {

@@ -82,8 +82,7 @@ void main() {
         sum = fma(weights[t], values(at + d), sum);
       }
       sums[i] = sum;
-    }
-    barrier();
+    }  // the next tile's maximum has a barrier before weights are written again
   }
   for (uint i = 0; i < kDims; ++i) {
     const uint d = i * LANES + lane();
