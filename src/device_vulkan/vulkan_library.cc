@@ -11,7 +11,7 @@ struct Entry {
 
 Status load(Entry& entry) {
   const StatusOr<DynamicLibrary> library = DynamicLibrary::open("libvulkan.so.1");
-  const Status found = library.ok() ? library->find("vkGetInstanceProcAddr", entry.get) : library.status();
+  Status found = library.ok() ? library->find("vkGetInstanceProcAddr", entry.get) : library.status();
   if (found.ok()) return found;
   return not_found("Vulkan cannot be used: ", error_message(found),
                    "; install it and the driver of your card (Debian: libvulkan1)");
