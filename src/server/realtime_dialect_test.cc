@@ -344,8 +344,8 @@ TEST(OpenAiDialect, WritesLogprobsOfTokensWithTheirBytes) {
   transcript.tokens = {{" a", -0.25f}, {" \xC3", -std::numeric_limits<float>::infinity()}, {"\xA9", 0}};
   const std::string text = written([&](auto& out) { openai_dialect().completed("i", transcript, out); }).front();
   EXPECT_NE(text.find(R"("logprobs": [{"token": " a", "logprob": -0.25, "bytes": [32, 97]}, )"
-                      "{\"token\": \" \xEF\xBF\xBD\", \"logprob\": -9999, \"bytes\": [32, 195]}, "
-                      "{\"token\": \"\xEF\xBF\xBD\", \"logprob\": 0, \"bytes\": [169]}]"),
+                      "{\"token\": \" \xEF\xBF\xBD\", \"logprob\": -9999.0, \"bytes\": [32, 195]}, "
+                      "{\"token\": \"\xEF\xBF\xBD\", \"logprob\": 0.0, \"bytes\": [169]}]"),
             std::string::npos)
       << text;
 }
