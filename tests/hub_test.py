@@ -231,6 +231,22 @@ class WhereTest(HubCase):
         add_g2p(self.hub)
         snapshot = self.download()
         (self.repo_folder() / "trees" / f"{snapshot.name}.json").unlink()
+    def test_the_host_of_large_files_is_named_where_it_refuses(self):
+        add_g2p(self.hub)
+        store = self.hub.address("store").removeprefix("http://")
+        for status, reason in ((404, "Not Found"), (403, "Forbidden"), (401, "Unauthorized")):
+            self.hub.fail("GET .*signature", status=status)
+            said = self.refused("download", "acme/g2p")
+            self.assertIn(f"acme/g2p: model.safetensors: {store}, to which the hub redirects, answers {status} {reason}", said)
+            self.assertNotIn("no such repository", said)
+            self.assertNotIn("token", said.lower())
+        # Mirrors send no X-Error-Code.
+        self.hub.fail("GET .*resolve.*config.json", status=404)
+        said = self.refused("download", "acme/g2p", "--download-dir", "other")
+        self.assertRegex(said, r"config\.json: the hub answers 404 Not Found")
+        self.assertNotIn("no such repository", said)
+        self.download()
+
         (snapshot / "tokenizer_config.json").unlink(missing_ok=True)
         (snapshot / "generation_config.json").unlink(missing_ok=True)
         code, _, err = self.run_hub("generate", "acme/g2p", "hello", HF_HUB_OFFLINE="1")

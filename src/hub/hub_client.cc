@@ -89,7 +89,11 @@ StatusOr<Transfer::Reply> HubClient::send(const RepoName& repo, std::string_view
     if (!reply.ok()) return reply;
     last_headers_ = reply->headers;
     if (is_success(*reply) || is_missing_file(*reply)) return reply;
-    if (!is_redirect(*reply)) return hub_error(settings_, repo, file, *reply);
+    if (!is_redirect(*reply)) {
+      const bool is_hub = origin == own || has_hub_headers(*reply);
+      return is_hub ? hub_error(settings_, repo, file, *reply)
+                    : store_error(repo, file, origin.substr(origin.find("//") + 2), *reply);
+    }
     StatusOr<std::string> target = redirect_target(request.url, *find_header(reply->headers, "Location"));
     if (!target.ok()) return with_prefix(target.status(), str_cat(repo.id, file.empty() ? "" : ": ", file));
     ASSIGN_OR_RETURN(const std::string target_origin, url_origin(*target));

@@ -48,7 +48,8 @@ Status hub_error(const HubSettings& settings, const RepoName& repo, std::string_
                                               " is refused (401): make a new one, or take it away for public models"));
   }
   // The hub answers 401 for repositories that are not there, too: it does not tell which are private.
-  if (code == "RepoNotFound" || reply.status == 401 || reply.status == 404) {
+  // Some mirrors send no codes: then a refusal is of the repository only where that was asked for.
+  if (code == "RepoNotFound" || (file.empty() && (reply.status == 401 || reply.status == 404))) {
     const std::string message =
         str_cat(where, ": no such repository (", reply.status, "): check the name; ", token_advice(settings));
     return reply.status == 401 ? absl::UnauthenticatedError(message) : absl::NotFoundError(message);
@@ -56,6 +57,8 @@ Status hub_error(const HubSettings& settings, const RepoName& repo, std::string_
   const std::string answer = str_cat(where, ": ", file, file.empty() ? "" : ": ", "the hub answers ", reply.status, " ",
                                      http_reason(reply.status), said.empty() ? "" : ": ",
                                      said.empty() ? "" : in_quotes(said, kMaxServerMessage));
+  if (reply.status == 404) return absl::NotFoundError(answer);
+  if (reply.status == 401) return absl::UnauthenticatedError(str_cat(answer, "; ", token_advice(settings)));
   if (reply.status == 403) {
     return absl::PermissionDeniedError(str_cat(answer, "; ", token_advice(settings)));
   }
@@ -66,6 +69,24 @@ Status hub_error(const HubSettings& settings, const RepoName& repo, std::string_
   }
   return is_retryable_status(reply.status) ? absl::UnavailableError(str_cat(answer, "; try again later"))
                                            : absl::UnknownError(answer);
+}
+
+Status store_error(const RepoName& repo, std::string_view file, std::string_view host, const Transfer::Reply& reply) {
+  const std::string answer =
+      str_cat(repo.id, file.empty() ? "" : ": ", file, ": ", host, ", to which the hub redirects, answers ",
+              reply.status, " ", http_reason(reply.status));
+  if (reply.status == 404) return not_found(answer, ": the file's bytes are not there");
+  if (reply.status == 401 || reply.status == 403) {
+    return absl::PermissionDeniedError(str_cat(answer, "; try again: its links hold for some minutes only"));
+  }
+  if (reply.status == 416) return absl::OutOfRangeError(answer);
+  return is_retryable_status(reply.status) ? absl::UnavailableError(str_cat(answer, "; try again later"))
+                                           : absl::UnknownError(answer);
+}
+
+bool has_hub_headers(const Transfer::Reply& reply) {
+  return find_header(reply.headers, "X-Error-Code") != nullptr ||
+         find_header(reply.headers, "X-Error-Message") != nullptr;
 }
 
 }  // namespace transept
