@@ -63,6 +63,7 @@ void print_repo(const std::string& cache_dir, const CachedRepo& repo) {
                 format_bytes(static_cast<uint64_t>(repo.num_partial_bytes)).c_str());
   }
   std::printf("\n");
+  if (repo.revisions.empty()) std::printf("    no file of it has come\n");
   for (const CachedRevision& revision : repo.revisions) {
     const std::string reason = reason_against(CacheRepo(cache_dir, repo.id), revision);
     const std::string names = revision.refs.empty() ? "" : str_cat("  ", join(revision.refs, ", "));

@@ -77,6 +77,8 @@ class ModelFetch final {
     ASSIGN_OR_RETURN(const std::vector<std::string> paths, list(info));
     const StatusOr<SelectedFiles> selected = select_files(paths, options_.parts);
     if (!selected.ok()) return with_prefix(selected.status(), repo_.text());
+    // Not before: the cache holds nothing of what is no model.
+    if (new_tree_.has_value()) RETURN_IF_ERROR(cache_.write_tree(commit_, *new_tree_));
     RETURN_IF_ERROR(cache_.make_folders(commit_));
     RETURN_IF_ERROR(fetch(selected->small));
     const std::string folder = cache_.snapshot(commit_);
@@ -94,7 +96,7 @@ class ModelFetch final {
     if (!files.has_value()) {
       ASSIGN_OR_RETURN(files, workers_.first().tree(repo_, commit_));
       if (!files.has_value()) return info.paths;
-      RETURN_IF_ERROR(cache_.write_tree(commit_, *files));
+      new_tree_ = files;
     }
     std::vector<std::string> paths;
     for (const ListedFile& file : *files) {
@@ -177,6 +179,7 @@ class ModelFetch final {
   Workers& workers_;
   FetchControl& control_;
   std::string commit_;
+  std::optional<std::vector<ListedFile>> new_tree_;  // a listing that the cache has not
   std::map<std::string, int64_t> large_sizes_;
   int64_t num_bytes_ = 0;
 };

@@ -56,18 +56,55 @@ bool contains(std::span<const std::string> paths, std::string_view name) {
   return std::find(paths.begin(), paths.end(), name) != paths.end();
 }
 
-// What a user may recognise, for messages: at most six files of the top folder.
-std::string some_of(std::span<const std::string> paths) {
-  std::vector<std::string> shown;
+// Files that tell whose model a repository is, by their names, and what to do with it.
+struct OtherForm {
+  std::string_view begin, end;  // of the name, without its folder
+  std::string_view what;
+};
+constexpr std::string_view kGiveTheFile = ", which are read as files: fetch one, and give its path as MODEL";
+constexpr OtherForm kOtherForms[] = {
+    {"adapter_config.json", "", "an adapter (LoRA), not a model: merge it into its base model, or take that"},
+    {"ggml-", ".bin", "models of whisper.cpp"},
+    {"", ".gguf", "models of llama.cpp"},
+    {"", ".npz", "models of Marian"},
+    {"", ".onnx", "graphs in ONNX, which are not read: take the repository that they were made from"},
+    {"", ".pt", "files of PyTorch or openai-whisper, which are not read: take the model in transformers' form"},
+    {"", ".h5", "weights of TensorFlow, which are not read"},
+    {"", ".msgpack", "weights of Flax, which are not read"},
+    {"", ".ot", "weights of rust-bert, which are not read"},
+};
+
+const OtherForm* other_form(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const auto* const found = std::find_if(std::begin(kOtherForms), std::end(kOtherForms), [&](const OtherForm& form) {
+    return name.starts_with(form.begin) && name.ends_with(form.end);
+  });
+  return found == std::end(kOtherForms) ? nullptr : found;
+}
+
+// What a repository is instead, for messages: at most six files that a user may recognise, those of another form of
+// models first and from any folder, and what the first form in the table is.
+std::string what_it_has(std::span<const std::string> paths) {
+  std::vector<std::string> models, others;
+  const OtherForm* form = nullptr;
   for (const std::string& path : paths) {
-    if (path.find('/') != std::string::npos || path.starts_with('.') || path.ends_with(".md")) continue;
-    if (shown.size() == 6) {
-      shown.emplace_back("...");
-      break;
+    if (const OtherForm* its = other_form(path); its != nullptr) {
+      models.push_back(path);
+      if (form == nullptr || its < form) form = its;
+    } else if (path.find('/') == std::string::npos && !path.starts_with('.') && !path.ends_with(".md")) {
+      others.push_back(path);
     }
-    shown.push_back(path);
   }
-  return shown.empty() ? "nothing else" : join(shown, ", ");
+  models.insert(models.end(), others.begin(), others.end());
+  if (models.empty()) return "nothing else";
+  constexpr size_t kMaxShown = 6;
+  if (models.size() > kMaxShown) {
+    models.resize(kMaxShown);
+    models.emplace_back("...");
+  }
+  const bool is_read = form != nullptr && form->what.starts_with("models of ");
+  return str_cat(join(models, ", "), form == nullptr ? "" : ": ", form == nullptr ? "" : form->what,
+                 is_read ? kGiveTheFile : "");
 }
 
 }  // namespace
@@ -75,7 +112,7 @@ std::string some_of(std::span<const std::string> paths) {
 StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelParts parts) {
   if (!contains(paths, kConfig)) {
     return not_found("the repository has no config.json, so it holds no model as transformers publishes them; it has ",
-                     some_of(paths));
+                     what_it_has(paths));
   }
   SelectedFiles selected;
   selected.small.emplace_back(kConfig);
@@ -109,7 +146,7 @@ StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelPa
   }
   return not_found(
       "the repository has no weights that are read (model.safetensors, pytorch_model.bin, or CTranslate2's ", kCt2Model,
-      "); it has ", some_of(paths));
+      "); it has ", what_it_has(paths));
 }
 
 StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json) {

@@ -68,10 +68,17 @@ TEST(SelectFilesTest, ATokenizerNeedsNoWeights) {
 
 TEST(SelectFilesTest, WhatIsThereInstead) {
   const auto message = [](const Names& names) { return error_message(select_files(names, ModelParts::kAll).status()); };
-  EXPECT_THAT(message({"README.md", ".gitattributes", "x/y", "a.gguf"}), ::testing::EndsWith("it has a.gguf"));
+  EXPECT_THAT(message({"README.md", ".gitattributes", "x/y", "a.gguf"}),
+              HasSubstr("it has a.gguf: models of llama.cpp"));
   EXPECT_THAT(message({"1", "2", "3", "4", "5", "6", "7"}), ::testing::EndsWith("it has 1, 2, 3, 4, 5, 6, ..."));
   EXPECT_THAT(message({}), HasSubstr("nothing else"));
-  EXPECT_THAT(message({"config.json", "tf_model.h5"}), HasSubstr("tf_model.h5"));
+  EXPECT_THAT(message({"config.json", "tf_model.h5"}), HasSubstr("tf_model.h5, config.json: weights of TensorFlow"));
+  EXPECT_THAT(message({"README.md", "adapter_config.json", "adapter_model.safetensors"}),
+              HasSubstr("it has adapter_config.json, adapter_model.safetensors: an adapter (LoRA), not a model"));
+  EXPECT_THAT(message({"ggml-tiny.bin", "x.pt"}),
+              HasSubstr("it has ggml-tiny.bin, x.pt: models of whisper.cpp, which are read as files"));
+  EXPECT_THAT(message({"config.json", "onnx/model.onnx", "tokenizer.json"}),
+              HasSubstr("it has onnx/model.onnx, config.json, tokenizer.json: graphs in ONNX, which are not read"));
 }
 
 TEST(SelectFilesTest, Shards) {
