@@ -11,6 +11,7 @@
 #include "base/mmap_file.h"
 #include "base/quoted.h"
 #include "weights/torch_file.h"
+#include "weights/zip_directory.h"
 
 namespace transept {
 namespace {
@@ -190,6 +191,16 @@ RecognisedFile recognise_torch(Bytes bytes) {
   return {FileKind::kOpenAiWhisper, "a model of the openai-whisper package", whisper_name(sizes)};
 }
 
+// torch.save writes FOLDER/data.pkl, and scripts constants.pkl beside it. A directory that cannot be read (entries are
+// compressed, say) is looked through for that name.
+bool has_torch_object(Bytes bytes) {
+  const StatusOr<std::vector<ZipEntry>> entries = read_zip_directory(bytes);
+  if (!entries.ok()) return text(bytes).find("/data.pkl") != std::string_view::npos;
+  return std::ranges::any_of(*entries, [](const ZipEntry& entry) {
+    return entry.name.ends_with("/data.pkl") || entry.name.ends_with("/constants.pkl");
+  });
+}
+
 std::optional<RecognisedFile> recognise_archive(Bytes bytes, std::string_view name) {
   if (!begins_as_torch_file(bytes)) return std::nullopt;
   if (name.ends_with(".ot")) return RecognisedFile{FileKind::kRust, "a model of rust-bert (.ot)", ""};
@@ -199,6 +210,9 @@ std::optional<RecognisedFile> recognise_archive(Bytes bytes, std::string_view na
     if (text(bytes.subspan(kLocalHeader)).substr(0, size).ends_with(".npy")) {
       return RecognisedFile{FileKind::kNumpyArchive, "a model of Marian (.npz)", ""};
     }
+  }
+  if (begins_as_zip(bytes) && !has_torch_object(bytes)) {
+    return RecognisedFile{FileKind::kZip, "a zip archive, and none of torch.save", ""};
   }
   return recognise_torch(bytes);
 }

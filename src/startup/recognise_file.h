@@ -28,6 +28,7 @@ enum class FileKind : uint8_t {
   kRust,           // *.ot
   kSafetensors,    // ours, given as a file
   kTorch,          // any other file of torch.save
+  kZip,            // any other archive
 };
 
 struct RecognisedFile {

@@ -106,6 +106,10 @@ TEST(RecogniseFile, TellsOtherPrograms) {
   expect(testing::zip_bytes({{"m/constants.pkl", "x"}}), "m.pt", FileKind::kTorchScript, "TorchScript");
   expect(testing::torch_zip("}", {}), "m.pt", FileKind::kTorch, "torch.save");
   expect(testing::torch_zip(testing::global("argparse", "Namespace"), {}), "m.pt", FileKind::kTorch, "torch.save");
+  for (const char* name : {"a.zip", "m.pt", "pytorch_model.bin"}) {
+    expect(testing::zip_bytes({{"readme.txt", "x"}}), name, FileKind::kZip, "a zip archive");
+  }
+  expect(testing::zip_bytes({{"readme.txt", "x"}}) + "cut", "a.zip", FileKind::kZip, "a zip archive");
   expect(number_bytes(uint64_t{2}) + "{}", "model.safetensors", FileKind::kSafetensors, "weights");
 }
 

@@ -84,6 +84,7 @@ std::string advice(const RecognisedFile& file, const std::string& original) {
     case FileKind::kLfsPointer: return "run `git lfs pull` in its folder, or fetch the file itself";
     case FileKind::kWebPage: return "fetch the file itself; the link was one to a page about it, or asked for a login";
     case FileKind::kSafetensors: return "give the folder that holds it, config.json and the tokenizer's files";
+    case FileKind::kZip: return "unpack it, and give the folder that holds config.json";
     case FileKind::kTorch:
       return "what is read is a folder with config.json, the tokenizer's files, and model.safetensors or "
              "pytorch_model.bin as transformers saves them";
