@@ -27,7 +27,7 @@ EXPLAINED = ROOT / "tests" / "mutants.txt"
 # As ./dev builds: the compiler cache has these objects, and tests that run models are twenty times faster than without optimisation.
 BUILD = ["-DCMAKE_BUILD_TYPE=Release", "-DTRANSEPT_BUILD_BENCH=OFF", "-DTRANSEPT_UNITY=ON", "-DTRANSEPT_PRECOMPILE=ON"]
 # Folders whose tests start the binary, too.
-BINARY_TESTS = {"apps": ["cli_test", "help_test", "pack_test", "transcribe_test"], "hub": ["hub_test"]}
+BINARY_TESTS = {"apps": ["cli_test", "help_test", "pack_test", "transcribe_test"], "hub": ["hub_test", "hub_names_test"]}
 TEST_SECONDS = 240
 FLIPS = {" == ": " != ", " != ": " == ", " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " && ": " || ", " || ": " && ",
          "return true;": "return false;", "return false;": "return true;", " + 1": " + 0", " - 1": " - 0",

@@ -2,6 +2,7 @@
 
 #include "base/environment.h"
 #include "base/quoted.h"
+#include "startup/whisper_alias.h"
 
 namespace transept {
 namespace {
@@ -42,8 +43,12 @@ StatusOr<RepoName> repo_argument(const Flags& flags) {
   if (flags.positional().size() != 1) {
     return invalid_argument(flags.positional().empty() ? "which model?" : "one model at a time", ": give ORG/NAME");
   }
-  const std::string& name = flags.positional()[0];
-  if (!has_repo_form(name)) return invalid_argument("model ", in_quotes(name), ": expected ORG/NAME or ORG/NAME@REV");
+  const std::string name = full_name(flags.positional()[0]);
+  if (!has_repo_form(name)) {
+    const std::string meant = meant_name(name);
+    return invalid_argument("model ", in_quotes(name), ": expected ORG/NAME or ORG/NAME@REV",
+                            meant.empty() ? "" : str_cat("; did you mean ", meant, "?"));
+  }
   return parse_repo_name(name, flags.text_or("revision", ""));
 }
 

@@ -18,7 +18,8 @@ std::vector<FlagSpec> cache_flags();
 // Errors: HubSettings::from_environment's; two folders that differ.
 StatusOr<HubSettings> hub_settings(const Flags& flags);
 
-// A repository's name given to `download` and `rm`. Errors: it has not the form of one; parse_repo_name's.
+// A repository's name given to `download` and `rm`, or a short one (whisper_alias.h). Errors: it has not the form of
+// one; parse_repo_name's.
 StatusOr<RepoName> repo_argument(const Flags& flags);
 
 }  // namespace transept

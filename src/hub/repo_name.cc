@@ -31,6 +31,11 @@ bool has_repo_form(std::string_view text) {
   return parts.size() == 2 && text.front() != '.' && is_name(parts[0], text.size()) && is_name(parts[1], text.size());
 }
 
+bool is_model_file_name(std::string_view text) {
+  static constexpr std::string_view kEnds[] = {".bin", ".gguf", ".npz", ".onnx", ".pt", ".pth", ".safetensors"};
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return text.ends_with(end); });
+}
+
 StatusOr<RepoName> parse_repo_name(std::string_view text, std::string_view revision) {
   RepoName name;
   name.id = without_revision(text);

@@ -22,6 +22,10 @@ struct RepoName {
 // '.', '/' or '~', has not.
 bool has_repo_form(std::string_view text);
 
+// Whether a name ends as files of models do (.bin, .gguf, .npz, .onnx, .pt, .pth, .safetensors): then it is meant as a
+// path, even if it has the form of a repository ("models/ggml-tiny.bin").
+bool is_model_file_name(std::string_view text);
+
 // REQUIRES: has_repo_form(text). `revision`, if not empty, is that of a flag. Errors (kInvalidArgument): an id or a
 // revision that is refused; two revisions that differ.
 StatusOr<RepoName> parse_repo_name(std::string_view text, std::string_view revision = {});

@@ -57,11 +57,17 @@ std::vector<std::string> bundled_names() {
   return names;
 }
 
+std::string suggestion(const std::string& name) {
+  const std::string meant = meant_name(name);
+  return meant.empty() ? "" : str_cat("; did you mean ", meant, ", of the hub?");
+}
+
 Status nowhere(const std::string& name) {
+  if (is_model_file_name(name)) return not_found("model ", name, ": no such file", suggestion(name));
   const std::vector<std::string> bundled = bundled_names();
   return not_found("model ", name, ": no such folder, and no bundled model of that name",
                    bundled.empty() ? "" : str_cat("; bundled: ", join(bundled, ", ")),
-                   "; a model of the hub is named ORG/NAME");
+                   "; a model of the hub is named ORG/NAME", suggestion(name));
 }
 
 StatusOr<std::string> fetch(const HubSettings& settings, const RepoName& repo, const FindModelOptions& find,
@@ -120,10 +126,9 @@ StatusOr<std::string> find_model(const std::string& name, const FindModelOptions
       if (fs::is_directory(candidate, error)) return fs::weakly_canonical(candidate).string();
     }
   }
-  if (const std::string_view full = whisper_alias(name); !full.empty()) {
-    return find_repo(std::string(full), options);
-  }
-  return has_repo_form(name) ? find_repo(name, options) : StatusOr<std::string>(nowhere(name));
+  const std::string full = full_name(name);
+  const bool is_repo = has_repo_form(full) && !is_model_file_name(full);
+  return is_repo ? find_repo(full, options) : StatusOr<std::string>(nowhere(name));
 }
 
 }  // namespace transept

@@ -25,8 +25,9 @@ struct FindModelOptions {
 // Takes the first of these that `name` is: a folder; a bundled model (in $TRANSEPT_MODELS, in ../share/transept/models
 // beside the binary or the library, or in the source tree that it was built in); ORG/NAME[@REV] in the cache, without
 // the network if it is complete there; that name on the hub, which is fetched. A short name of openai-whisper's
-// ("tiny") stands for that on the hub (whisper_alias.h). Errors: a name that is nowhere (says what was tried); those of
-// hub_settings and fetch_model; a model that would not run, by check_model_config, before its weights are fetched.
+// ("tiny") stands for that on the hub (whisper_alias.h). A name that ends as a file of a model is a path. Errors: a
+// name that is nowhere (says what was tried, and what may be meant); those of hub_settings and fetch_model; a model
+// that would not run, by check_model_config, before its weights are fetched.
 StatusOr<std::string> find_model(const std::string& name, const FindModelOptions& options);
 
 }  // namespace transept

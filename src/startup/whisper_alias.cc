@@ -1,6 +1,11 @@
 #include "startup/whisper_alias.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "base/ascii.h"
+#include "base/strings.h"
+#include "hub/repo_name.h"
 
 namespace transept {
 
@@ -28,6 +33,39 @@ std::string_view whisper_alias(std::string_view name) {
   };
   for (const auto& [alias, full] : kNames) {
     if (alias == name) return full;
+  }
+  return "";
+}
+
+std::string full_name(std::string_view name) {
+  const size_t at = std::min(name.find('@'), name.size());
+  const std::string_view alias = whisper_alias(name.substr(0, at));
+  return alias.empty() ? std::string(name) : str_cat(alias, name.substr(at));
+}
+
+std::string meant_name(std::string_view name) {
+  while (name.ends_with('/')) name.remove_suffix(1);
+  if (has_repo_form(name) && !is_model_file_name(name)) return std::string(name);
+  std::string word = ascii_lower(name.substr(name.rfind('/') + 1));
+  // whisper.cpp's files: ggml-tiny.en-q5_1.bin
+  if (word.starts_with("ggml-") && word.ends_with(".bin")) {
+    word = word.substr(5, word.size() - 9);
+    if (const size_t type = word.rfind("-q"); type != std::string::npos) word.resize(type);
+  } else if (is_model_file_name(word)) {
+    word.resize(word.rfind('.'));  // openai-whisper's: tiny.en.pt
+  }
+  std::string_view alias = whisper_alias(word);
+  if (alias.empty() && word.starts_with("whisper-")) alias = whisper_alias(std::string_view(word).substr(8));
+  if (!alias.empty()) return std::string(alias);
+  static constexpr std::pair<std::string_view, std::string_view> kOwners[] = {
+      {"opus-mt-", "Helsinki-NLP/"}, {"bart-large", "facebook/"}, {"bart-base", "facebook/"},
+      {"nllb-200-", "facebook/"},    {"m2m100_", "facebook/"},    {"mbart-large", "facebook/"},
+      {"t5-", "google-t5/"},         {"flan-t5-", "google/"},     {"trocr-", "microsoft/"},
+      {"distil-", "distil-whisper/"}};
+  const bool is_file = is_model_file_name(name);
+  for (const auto& [begin, owner] : kOwners) {
+    const bool is_whole = word.size() > begin.size() || !(begin.ends_with('-') || begin.ends_with('_'));
+    if (!is_file && word.starts_with(begin) && is_whole) return str_cat(owner, word);
   }
   return "";
 }

@@ -1,0 +1,133 @@
+"""What a MODEL's name means, and what a name is told that means nothing: folders, bundled models, short names, files, the hub
+(hub/server.py). Needs build/release/transept."""
+import os
+import signal
+import time
+import unittest
+
+from hub_test import HubCase
+from models import G2P, SHARDED, add_g2p, files_of
+
+
+class WhereTest(HubCase):
+    def test_a_folder_of_that_name_wins(self):
+        add_g2p(self.hub)
+        (self.folder / "acme").mkdir()
+        os.symlink(G2P, self.folder / "acme" / "g2p")
+        self.assertEqual(self.run_hub("generate", "acme/g2p", "hello")[0], 0)
+        self.assertEqual(self.hub.log, [])
+
+    def test_a_name_that_is_nowhere_says_what_was_tried(self):
+        said = self.refused("generate", "nowhere", "hello")
+        for part in ("no such folder", "no bundled model", "g2p", "ORG/NAME"):
+            self.assertIn(part, said)
+        said = self.refused("generate", "acme/nowhere", "hello")
+        for part in ("no such folder", str(self.cache), self.hub.url, "no such repository"):
+            self.assertIn(part, said)
+        for path in ("./acme/g2p", "/acme/g2p", "a/b/c", "acme/g2p/", "~/g2p"):
+            self.hub.log.clear()
+            self.assertIn("no such folder", self.refused("generate", path, "hello"))
+            self.assertEqual(self.hub.log, [], path)
+
+    def test_a_name_that_is_nearly_right_gets_a_suggestion(self):
+        for name, meant in (("whisper-tiny", "openai/whisper-tiny"), ("Tiny", "openai/whisper-tiny"), ("whisper-small/", "openai/whisper-small"),
+                            ("bart-large-cnn/", "facebook/bart-large-cnn"), ("acme/g2p/", "acme/g2p")):
+            for verb in (["generate", name, "hello"], ["download", name], ["rm", name], ["inspect", name]):
+                code, out, err = self.run_hub(*verb)
+                self.assertNotEqual(code, 0)
+                self.assertIn(f"did you mean {meant}", out + err, verb)
+        self.assertEqual(self.hub.log, [])
+
+    def test_short_names_are_the_same_in_every_verb(self):
+        self.hub.add("openai/whisper-tiny", files_of(SHARDED))
+        self.assertIn("models--openai--whisper-tiny", str(self.download("tiny")))
+        self.assertEqual(self.run_hub("tokenize", "tiny", "hello")[0], 0)
+        self.assertEqual(self.run_hub("tokenize", "tiny@main", "hello")[0], 0)
+        self.assertEqual(self.run_hub("rm", "tiny", "--yes")[0], 0)
+        self.assertFalse(self.repo_folder("openai/whisper-tiny").exists())
+
+    def test_a_name_of_a_file_is_no_repository(self):
+        for name, meant in (("models/ggml-base.en.bin", "openai/whisper-base.en"), ("models/x.gguf", ""), ("a/model.onnx", ""), ("a/tiny.pt", "openai/whisper-tiny")):
+            said = self.refused("generate", name, "hello")
+            self.assertIn(f"model {name}: no such file", said)
+            self.assertEqual("did you mean" in said, bool(meant))
+            self.assertIn(meant, said)
+        self.assertEqual(self.hub.log, [])
+
+    def test_names_that_are_refused(self):
+        for name, why in (("acme/..g2p", "neither first nor last"), ("acme/a..b", '".."'), ("acme/g--p", '"--"'), ("acme/g2p.git", ".git"),
+                          ("acme/g2p@../../x", "revision"), ("acme/g2p@a b", "revision"), ("acme/g2p@", "revision"), ("acme/" + "a" * 97, "96"),
+                          ("acme/g2p@/etc", "revision")):
+            self.assertIn(why, self.refused("download", name), name)
+        self.assertEqual(self.hub.log, [])
+
+    def test_offline(self):
+        add_g2p(self.hub)
+        for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+            said = self.refused("generate", "acme/g2p", "hello", **{name: "1"})
+            self.assertIn("HF_HUB_OFFLINE", said)
+            self.assertIn("transept download acme/g2p", said)
+        self.assertIn("HF_HUB_OFFLINE", self.refused("download", "acme/g2p", HF_HUB_OFFLINE="ON"))
+        self.assertEqual(self.hub.log, [])
+
+    def test_no_network(self):
+        self.hub.close()
+        began = time.monotonic()
+        said = self.refused("generate", "acme/g2p", "hello", HF_ENDPOINT=self.hub.url)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn("127.0.0.1", said)
+        self.assertIn("no such folder", said)
+
+    def test_a_snapshot_that_may_lack_files_is_used_where_the_hub_is_away(self):
+        add_g2p(self.hub)
+        snapshot = self.download()
+        (self.repo_folder() / "trees" / f"{snapshot.name}.json").unlink()
+        (snapshot / "tokenizer_config.json").unlink(missing_ok=True)
+        (snapshot / "generation_config.json").unlink(missing_ok=True)
+        code, _, err = self.run_hub("generate", "acme/g2p", "hello", HF_HUB_OFFLINE="1")
+        self.assertEqual(code, 0, err)
+        self.assertIn("generation_config.json", err)
+        marker = self.repo_folder() / ".no_exist" / snapshot.name
+        marker.mkdir(parents=True)
+        for name in ("generation_config.json", "tokenizer_config.json", "tokenizer.json"):
+            (marker / name).touch()
+        # The bundled model's tokenizer is in its config.json: no vocabulary is a file.
+        self.assertIn(self.run_hub("generate", "acme/g2p", "hello", HF_HUB_OFFLINE="1")[0], (0,))
+
+    def test_models_that_would_not_run_are_not_fetched(self):
+        self.hub.add("acme/llama", {"config.json": b'{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}', "model.safetensors": b"x"}, large=["model.safetensors"])
+        self.hub.add("acme/gguf", {"model-q4.gguf": b"GGUF", "README.md": b""})
+        self.hub.add("acme/tf", {"config.json": files_of(G2P)["config.json"], "tf_model.h5": b"x"})
+        self.assertIn("LlamaForCausalLM", self.refused("download", "acme/llama"))
+        self.assertIn("model-q4.gguf", self.refused("download", "acme/gguf"))
+        self.assertIn("tf_model.h5", self.refused("download", "acme/tf"))
+        self.assertEqual(self.hub.requests(part="model.safetensors"), [])
+
+    def test_a_refusal_says_what_the_repository_is(self):
+        config = files_of(G2P)["config.json"]
+        self.hub.add("acme/lora", {"adapter_config.json": b"{}", "adapter_model.safetensors": b"x"})
+        self.hub.add("acme/cpp", {"README.md": b"", "ggml-tiny.bin": b"lmgg"})
+        self.hub.add("acme/onnx", {"config.json": config, "onnx/model.onnx": b"x"})
+        for name, what in (("acme/lora", "an adapter (LoRA)"), ("acme/cpp", "models of whisper.cpp, which are read as files"),
+                           ("acme/onnx", "onnx/model.onnx, config.json: graphs in ONNX")):
+            self.assertIn(what, self.refused("download", name))
+            self.assertFalse(self.repo_folder(name).exists(), "what is no model leaves nothing")
+        self.assertIn("0 models", self.run_hub("models")[1])
+
+    def test_served_under_its_name(self):
+        add_g2p(self.hub)
+        process = self.start("serve", "acme/g2p@main", "--port", "0")
+        for line in process.stderr:
+            if "serves" in line:
+                break
+        self.assertRegex(line, r"serves acme/g2p ")
+        process.send_signal(signal.SIGTERM)
+
+    def test_pack_copies_what_the_links_lead_to(self):
+        add_g2p(self.hub)
+        self.assertEqual(self.run_hub("pack", "acme/g2p", "packed")[0], 0)
+        self.assertFalse(any(path.is_symlink() for path in (self.folder / "packed").iterdir()))
+
+
+if __name__ == "__main__":
+    unittest.main()
