@@ -98,6 +98,17 @@ class CacheTest(HubCase):
         self.assertEqual(self.run_hub("generate", "acme/g2p", "hello"), (0, expected, ""))
         self.assertEqual(self.run_hub("generate", "acme/g2p", "hello", HF_HUB_OFFLINE="1"), (0, expected, ""))
 
+    def test_eight_files_come_at_a_time(self):
+        small = ("config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                 "added_tokens.json", "vocab.json", "merges.txt", "spiece.model", "vocab.txt")
+        self.hub.add("acme/many", {**dict.fromkeys(small, b"{}"), **files_of(G2P)}, large=["model.safetensors"])
+        self.hub.fail("GET .*resolve.*json|GET .*resolve.*txt|GET .*resolve.*spiece", times=11, delay=0.5)
+        self.download("acme/many")
+        times = sorted(r.time for r in self.hub.requests("GET", "resolve/") if "safetensors" not in r.path)
+        self.assertEqual(len(times), 11)
+        self.assertLess(times[7] - times[0], 0.45, "the first eight do not wait for each other")
+        self.assertGreater(times[8] - times[0], 0.45, "the ninth waits for one of them")
+
     def test_shards_are_those_of_the_index(self):
         add_sharded(self.hub)
         snapshot = self.download("acme/sharded")
@@ -219,6 +230,22 @@ class RefusalTest(HubCase):
         said = self.refused("download", "acme/g2p", HF_TOKEN="two words")
         self.assertIn("HF_TOKEN", said)
         self.assertNotIn("two words", said)
+
+    def test_the_host_of_large_files_is_named_where_it_refuses(self):
+        add_g2p(self.hub)
+        store = self.hub.address("store").removeprefix("http://")
+        for status, reason in ((404, "Not Found"), (403, "Forbidden"), (401, "Unauthorized")):
+            self.hub.fail("GET .*signature", status=status)
+            said = self.refused("download", "acme/g2p")
+            self.assertIn(f"acme/g2p: model.safetensors: {store}, to which the hub redirects, answers {status} {reason}", said)
+            self.assertNotIn("no such repository", said)
+            self.assertNotIn("token", said.lower())
+        # Mirrors send no X-Error-Code.
+        self.hub.fail("GET .*resolve.*config.json", status=404)
+        said = self.refused("download", "acme/g2p", "--download-dir", "other")
+        self.assertRegex(said, r"config\.json: the hub answers 404 Not Found")
+        self.assertNotIn("no such repository", said)
+        self.download()
 
     def test_requests_are_sent_again(self):
         add_g2p(self.hub)
@@ -357,6 +384,30 @@ class CutTest(HubCase):
         self.assertFalse((self.repo_folder("acme/large") / "refs").exists())
         self.check_fetched()
         self.assertEqual(self.ranges()[-1], f"bytes={left}-")
+
+    def test_an_interrupt_says_how_much_has_come(self):
+        for sent, verb in ((signal.SIGINT, ["download", "acme/large"]), (signal.SIGTERM, ["download", "acme/large", "-q"]),
+                           (signal.SIGINT, ["generate", "acme/large", "x"])):
+            self.hub.log.clear()
+            self.hub.fail("GET .*signature", pace=0.1)
+            process = self.start(*verb)
+            while not self.hub.requests("GET", host="store"):
+                time.sleep(0.01)
+            time.sleep(0.3)
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=10)
+            self.assertEqual((process.returncode, out), (130, ""), verb)
+            self.assertRegex(err, r"acme/large: interrupted: [\d.]+ \w+ of [\d.]+ \w+ came; the same command goes on from there\n$")
+            self.hub.faults.clear()
+        self.check_fetched()
+
+    def test_an_interrupt_before_anything_came(self):
+        self.hub.fail("GET /api", delay=5)
+        process = self.start("download", "acme/large")
+        while not self.hub.log:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual((process.wait(timeout=4), process.stderr.read()), (130, "error: acme/large: interrupted: nothing came\n"))
 
     def test_a_server_that_knows_no_ranges(self):
         self.hub.fail("GET .*signature", cut_after=1000)

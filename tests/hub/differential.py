@@ -183,6 +183,64 @@ class Differential(unittest.TestCase):
             self.hub.faults.clear()
             self.assertEqual(tree_of(self.cache("a")), expected, f"round {round_number}")
 
+    # ---- What goes wrong
+
+    def after(self, home, fault):
+        """(whether the download went well, the cache's tree) of one that meets the fault: of ours in "a", of Python in "b"."""
+        self.hub.faults.clear()
+        if fault is not None:
+            self.hub.fail(fault["pattern"], **{key: value for key, value in fault.items() if key != "pattern"})
+        arguments = ("download", "acme/large") if home == "a" else ("download", "acme/large", "main", "config.json", "model.safetensors")
+        shutil.rmtree(self.folder / home, ignore_errors=True)
+        process = self.start_ours(home, *arguments) if home == "a" else self.start_python(home, *arguments)
+        process.communicate(timeout=120)
+        self.hub.faults.clear()
+        return process.returncode == 0, tree_of(self.cache(home))
+
+    def test_faults_end_equal_or_as_decision_27_says(self):
+        repo = add_large(self.hub, 3_000_000)
+        weights = repo.commits[repo.refs["main"]]["model.safetensors"]
+        blob = f"models--acme--large/blobs/{sha256(weights)}"
+        link = f"models--acme--large/snapshots/{repo.refs['main']}/model.safetensors"
+        whole = self.after("b", None)
+        self.assertEqual(self.after("a", None), whole)
+        store = "GET .*signature"
+        # Both go on, and end equal.
+        for fault in ({"pattern": "HEAD .*model.safe", "status": 429, "headers": {"Retry-After": "1"}}, {"pattern": store, "cut_after": 1_000_000},
+                      {"pattern": store, "no_range": True}, {"pattern": "GET .*resolve", "delay": 2}):
+            self.assertEqual([self.after("a", fault), self.after("b", fault)], [whole, whole], fault)
+        # Ours asks again where Python gives up.
+        for fault in ({"pattern": "GET .*resolve.*config.json", "times": 2, "status": 503, "headers": {"Retry-After": "0"}},
+                      {"pattern": store, "times": 2, "status": 500}):
+            self.assertEqual(self.after("a", fault), whole, fault)
+            self.assertFalse(self.after("b", fault)[0], fault)
+        # Both give up. Neither has the file; Python has written the ref by then, ours writes it last.
+        for fault in ({"pattern": store, "times": 100, "status": 404}, {"pattern": store, "times": 100, "body": lambda content: content + b"more"},
+                      {"pattern": store, "times": 100, "body": lambda content: content[:-7]}):
+            (ours, our_tree), (theirs, their_tree) = self.after("a", fault), self.after("b", fault)
+            self.assertEqual((ours, theirs), (False, False), fault)
+            for tree in (our_tree, their_tree):
+                self.assertFalse({blob, link} & set(tree), fault)
+            of_ref = {"models--acme--large/refs", "models--acme--large/refs/main"}
+            passing = lambda tree: {path for path in tree if not path.endswith(PASSING)}
+            self.assertEqual(passing(their_tree) - of_ref, passing(our_tree), fault)
+            self.assertFalse(of_ref & set(our_tree), fault)
+        # Ours looks at the SHA-256, Python at the size alone.
+        fault = {"pattern": store, "times": 100, "body": lambda content: b"\0" + content[1:]}
+        well, tree = self.after("a", fault)
+        self.assertEqual((well, {blob, link} & set(tree)), (False, set()))
+        self.assertTrue(self.after("b", fault)[0])
+
+    def test_refusals_leave_the_same(self):
+        add_large(self.hub, 100_000).token = "secret"
+        for changes in ({}, {"gated": True}, {"disabled": True, "token": ""}):
+            for name, value in changes.items():
+                setattr(self.hub.repos["acme/large"], name, value)
+            (ours, our_tree), (theirs, their_tree) = self.after("a", None), self.after("b", None)
+            self.assertEqual((ours, theirs), (False, False), changes)
+            self.assertEqual([path for path in our_tree if "acme" in path], [], changes)
+            self.assertEqual([path for path in their_tree if "snapshots" in path and path.endswith("json")], [], changes)
+
     # ---- Settings, sizes, removal
 
     def test_settings_mean_the_same(self):
