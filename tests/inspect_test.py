@@ -31,7 +31,7 @@ def doctor(*flags, env=None):
 class DoctorTest(unittest.TestCase):
     def test_every_check_has_a_state_and_a_remedy_where_one_is_due(self):
         code, checks, ok = doctor("--port", free_port())
-        self.assertEqual(sorted(checks), sorted(["processor", "threads", "memory", "huge-pages", "files", "model-cache", "port", "ffmpeg"]))
+        self.assertEqual(sorted(checks), sorted(["processor", "threads", "memory", "huge-pages", "files", "model-cache", "port", "ffmpeg", "libcurl"]))
         for check in checks.values():
             self.assertIn(check["state"], ("good", "better", "wrong"))
             self.assertEqual(check["remedy"] is None, check["state"] == "good", check)
@@ -66,6 +66,20 @@ class DoctorTest(unittest.TestCase):
                 self.assertGreater(checks["model-cache"]["free_bytes"], 0)
             code, checks, _ = doctor(env={"HF_HUB_CACHE": "/dev/null/hub"})
             self.assertEqual((code, checks["model-cache"]["state"]), (1, "wrong"))
+
+    def test_what_fetching_needs_is_looked_for(self):
+        _, checks, _ = doctor("--port", free_port())
+        self.assertRegex(checks["libcurl"]["found"], r"^libcurl \d+\.\d+\.\d+: models are fetched by name")
+        code, checks, ok = doctor("--port", free_port(), env={"CURL_CA_BUNDLE": "/no/such.pem"})
+        self.assertEqual((code, ok, checks["libcurl"]["state"]), (1, False, "wrong"))
+        self.assertIn("no certificates at /no/such.pem", checks["libcurl"]["found"])
+        self.assertIn("ca-certificates", checks["libcurl"]["remedy"])
+        # A file of this name that is no library stands for one that is missing.
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "libcurl.so.4").write_bytes(b"none")
+            code, checks, ok = doctor("--port", free_port(), env={"LD_LIBRARY_PATH": folder})
+            self.assertEqual((code, ok, checks["libcurl"]["state"]), (1, False, "wrong"))
+            self.assertIn("libcurl4", checks["libcurl"]["remedy"])
 
     def test_fewer_processors_and_files_are_told(self):
         cpu = min(os.sched_getaffinity(0))

@@ -20,6 +20,8 @@
 #include "base/strings.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
+#include "hub/hub_settings.h"
+#include "hub/transfer.h"
 #include "media/audio_reader.h"
 
 namespace transept {
@@ -194,6 +196,30 @@ MachineCheck check_port(uint16_t port) {
   return check;
 }
 
+MachineCheck check_libcurl() {
+  const StatusOr<std::string> library = Transfer::library();
+  MachineCheck check{.name = "libcurl"};
+  check.data = {{"is_there", library.ok()}};
+  if (!library.ok()) {
+    check.state = State::kWrong;
+    check.found = error_message(library.status());
+    check.remedy = "folders and files are read without it (Debian and Ubuntu: apt install libcurl4 ca-certificates)";
+    return check;
+  }
+  check.found = str_cat(*library, ": models are fetched by name");
+  const StatusOr<HubSettings> settings = HubSettings::from_environment();
+  const std::string given = settings.ok() ? settings->ca_file : "";
+  const std::string certificates = given.empty() ? Transfer::default_certificates() : given;
+  check.data.emplace_back("certificates", certificates);
+  std::error_code error;
+  if (!certificates.empty() && !fs::exists(certificates, error)) {
+    check.state = State::kWrong;
+    check.found += str_cat("; there are no certificates at ", certificates);
+    check.remedy = "no hub is trusted without them (Debian and Ubuntu: apt install ca-certificates)";
+  }
+  return check;
+}
+
 MachineCheck check_ffmpeg() {
   const Status loaded = load_audio_decoders();
   const std::string version = audio_decoders_version();
@@ -226,6 +252,7 @@ std::vector<MachineCheck> check_machine(const MachineCheckOptions& options) {
   checks.push_back(check_cache());
   checks.push_back(check_port(options.port));
   checks.push_back(check_ffmpeg());
+  checks.push_back(check_libcurl());
   return checks;
 }
 

@@ -125,6 +125,17 @@ struct Transfer::Impl {
 Transfer::Transfer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Transfer::~Transfer() = default;
 
+StatusOr<std::string> Transfer::library() {
+  RETURN_IF_ERROR(load_curl());
+  return str_cat("libcurl ", curl_library().curl_version_info(CURLVERSION_NOW)->version);
+}
+
+std::string Transfer::default_certificates() {
+  const curl_version_info_data* info = curl_library().curl_version_info(CURLVERSION_NOW);
+  if (info->age < CURLVERSION_SEVENTH) return "";
+  return info->cainfo != nullptr ? info->cainfo : info->capath != nullptr ? info->capath : "";
+}
+
 StatusOr<std::unique_ptr<Transfer>> Transfer::create(const Options& options) {
   RETURN_IF_ERROR(load_curl());
   auto impl = std::make_unique<Impl>();

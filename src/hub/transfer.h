@@ -36,7 +36,14 @@ class Transfer final {
   // Takes the next bytes of a body; the reply's status and headers are complete. An error ends the transfer.
   using Sink = FunctionRef<Status(const Reply&, std::span<const std::byte>)>;
 
-  // Errors: load_curl's (kNotFound: there is no libcurl).
+  // Loads what transfers need, and returns its name and version: "libcurl 7.88.1". Errors: load_curl's (kNotFound:
+  // there is no libcurl).
+  static StatusOr<std::string> library();
+  // The file or folder of certificates that is trusted where Options::ca_file is "". "": libcurl does not say.
+  // REQUIRES: library() has succeeded.
+  static std::string default_certificates();
+
+  // Errors: those of library().
   static StatusOr<std::unique_ptr<Transfer>> create(const Options& options);
   ~Transfer();
   Transfer(const Transfer&) = delete;

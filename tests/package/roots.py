@@ -28,10 +28,10 @@ class Failed(Exception):
 
 
 def run(command, wanted=0, **options):
-    """(standard output, standard error) of a command; fails if its exit code is another."""
+    """(standard output, standard error) of a command; fails if its exit code is another (None: any is wanted)."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           timeout=60 * MINUTES, **options)
-    if done.returncode != wanted:
+    if wanted is not None and done.returncode != wanted:
         raise Failed(f"{' '.join(map(str, command))[-300:]}: exit code {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
     return done.stdout, done.stderr
 

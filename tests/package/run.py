@@ -21,10 +21,12 @@ import roots
 from containerfile import Builder
 from roots import ROOT, Failed, run
 
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(ROOT / "tests" / "hub")]
+import models as hub_models  # noqa: E402
 import package  # noqa: E402
 from packages import prepare_venv  # noqa: E402
 from repo import tree_files  # noqa: E402
+from server import Hub  # noqa: E402
 
 MODELS = ROOT / "tests" / "models"
 SOUNDS = ROOT / "src" / "media" / "testdata"
@@ -108,6 +110,17 @@ def check_without_ffmpeg(root, program):
     require("FFmpeg" in said and "libavformat" in said, f"no word of FFmpeg: {said}")
 
 
+def check_fetch(root, program, has_library):
+    """A model by its name on a hub of the tests: fetched and run, or refused with what to install."""
+    with Hub() as hub:
+        hub_models.add_g2p(hub)
+        variables = {"HF_ENDPOINT": hub.url, "HF_HOME": "/tmp/hf"}
+        said, errors = root.run(program, "generate", "acme/g2p", WORDS, variables=variables, wanted=0 if has_library else 2)
+        require(said == here("generate", "g2p", WORDS) if has_library else "libcurl4" in errors, said + errors)
+    report = root.run(program, "doctor", "--quick", wanted=None)[0]
+    require(re.search(rf"(?m)^{'good' if has_library else 'wrong'} +libcurl ", report), report)
+
+
 # ---- tarball
 
 def unpack(archive, root):
@@ -166,7 +179,7 @@ def test_ffmpeg(tally, archive, scratch):
             program = f"{unpack(archive, root)}/bin/transept"
             give_models(root)
             root.shell(f"apt-get update -q && apt-get install -yq --no-install-recommends {libraries}")
-            require(f"FFmpeg {version}" in root.run(program, "doctor")[0], f"doctor does not name FFmpeg {version}")
+            require(f"FFmpeg {version}" in root.run(program, "doctor", wanted=None)[0], f"doctor does not name FFmpeg {version}")
             for sound in ("s16.wav", "mono.mp3"):
                 transcript(root, program, sound)
                 same_transcript(root, sound)
@@ -199,11 +212,15 @@ def test_deb(tally, packages, scratch):
         give_models(root)
         with tally.case(f"deb in {NEW}: audio without FFmpeg"):
             check_without_ffmpeg(root, "transept")
+        with tally.case(f"deb in {NEW}: a model's name without libcurl"):
+            check_fetch(root, "transept", has_library=False)
         with tally.case(f"deb in {NEW}: apt brings FFmpeg"):
             root.shell("apt-get purge -yq transept && cd /tmp && apt-get install -yq ./transept_*.deb")
             transcript(root, "transept", "mono.mp3")
             same_transcript(root, "mono.mp3")
             require("good    ffmpeg" in root.run("transept", "doctor")[0], "doctor finds no FFmpeg")
+        with tally.case(f"deb in {NEW}: apt brings libcurl, and a model is fetched by its name"):
+            check_fetch(root, "transept", has_library=True)
         with tally.case(f"deb in {NEW}: answers, manual pages, completions, notices"):
             require(root.run("transept", "generate", "g2p", WORDS)[0] == here("generate", "g2p", WORDS), "another text")
             for path in ("man/man1/transept.1.gz", "man/man1/transept-serve.1.gz", "bash-completion/completions/transept",
