@@ -14,17 +14,18 @@ namespace transept {
 namespace {
 
 // A model that is refused, as far as its config.json says what it is.
-void print_refused(const std::string& folder, const Status& status, bool as_json) {
+void print_refused(const std::string& name, const std::string& folder, const Status& status, bool as_json) {
   const StatusOr<ModelFiles> files = ModelFiles::open(folder);
   const StatusOr<ModelConfig> config = files.ok() ? ModelConfig::load(files->folder()) : files.status();
   Json report = Json::object();
-  report.set("model", folder);
+  report.set("model", name);
+  report.set("folder", folder);
   report.set("runs", false);
   report.set("refused", error_message(status));
   report.set("model_type", config.ok() ? Json(config->model_type) : Json());
   report.set("architectures", strings_json(config.ok() ? config->architectures : std::vector<std::string>()));
   const std::string text = as_json ? report.dump() + "\n"
-                                   : str_cat("model:          ", folder, "\n",
+                                   : str_cat("model:          ", name, "\n",
                                              "model type:     ", config.ok() ? config->model_type : "unknown", "\n",
                                              "refused:        ", error_message(status), "\n");
   std::fputs(text.c_str(), stdout);
@@ -44,11 +45,11 @@ int run_inspect(const Flags& flags) {
   if (!model.ok()) {
     const std::string why = error_message(model.status());
     if (why.starts_with("--") || why.starts_with("TRANSEPT_")) return usage_error("inspect", model.status());
-    print_refused(config->model, model.status(), as_json);
+    print_refused(flags.positional()[0], config->model, model.status(), as_json);
     return kExitSomeFailed;
   }
   const double bandwidth = flags.is_on("quick") ? 0 : measure_memory_bandwidth(model->info.num_threads);
-  const Json report = model_report(*model, bandwidth);
+  const Json report = model_report(*model, flags.positional()[0], bandwidth);
   const std::string text = as_json ? report.dump() + "\n" : model_report_text(report);
   std::fputs(text.c_str(), stdout);
   return kExitOk;

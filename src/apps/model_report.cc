@@ -174,11 +174,12 @@ bool belongs_to_encode(std::string_view name) {
   return false;
 }
 
-Json model_report(const LoadedModel& model, double bandwidth) {
+Json model_report(const LoadedModel& model, const std::string& name, double bandwidth) {
   const ExecutorInfo& info = model.info;
   const ModelSpec& spec = info.spec;
   Json report = Json::object();
-  report.set("model", model.config.model);
+  report.set("model", name);
+  report.set("folder", model.config.model);
   report.set("runs", true);
   report.set("refused", Json());
   report.set("family", spec.family);
@@ -190,6 +191,11 @@ Json model_report(const LoadedModel& model, double bandwidth) {
   report.set("d_model", spec.d_model);
   report.set("vocab_size", spec.vocab_size);
   report.set("max_input_tokens", info.max_encoder_len);
+  const AudioProcessor* audio = model.media == nullptr ? nullptr : model.media->audio();
+  report.set("max_input_seconds",
+             audio == nullptr
+                 ? Json()
+                 : Json(static_cast<double>(audio->max_samples_of(info.max_encoder_len)) / audio->sampling_rate()));
   report.set("max_answer_tokens", info.max_decoder_len);
   report.set("isa", isa_name(info.isa));
   report.set("threads", info.num_threads);
@@ -205,23 +211,30 @@ std::string model_report_text(const Json& report) {
   const auto text = [&](std::string_view name) { return report.find(name)->as_string(); };
   const std::string input = text("input");
   std::string out = line("model", text("model"));
+  if (text("folder") != text("model")) out += line("", text("folder"));
   out += line("family", str_cat(text("family"), ", ", whole(report, "num_encoder_layers"), " + ",
                                 whole(report, "num_decoder_layers"), " layers, d_model ", whole(report, "d_model"),
                                 ", vocabulary ", whole(report, "vocab_size")));
   out += line("takes", input == "text" && !report.find("has_tokenizer")->as_bool()
                            ? "token ids alone: the folder has no tokenizer that is supported"
                            : input);
+  const Json& input_seconds = *report.find("max_input_seconds");
+  const std::string length = input_seconds.is_null() ? "" : str_cat(" (", number(input_seconds.as_double()), " s)");
   out +=
       line("longest", str_cat("input ", whole(report, "max_input_tokens"), input == "text" ? " tokens" : " positions",
-                              ", answer with its prompt ", whole(report, "max_answer_tokens"), " tokens"));
+                              length, ", answer with its prompt ", whole(report, "max_answer_tokens"), " tokens"));
   out += storage_lines(report) + memory_lines(*report.find("memory")) + speed_lines(*report.find("speed"));
   const uint64_t num_threads = whole(report, "threads");
   out += line("compute", str_cat(text("isa"), " kernels, ", num_threads, num_threads == 1 ? " thread" : " threads"));
   for (const Json& note : report.find("notes")->as_array()) out += line("note", note.as_string());
   out += line("refused", "nothing that the folder asks for: it runs");
   std::string_view name = "lacks";
+  std::vector<std::string> told;  // several features may be refused for one reason
   for (const Json& entry : report.find("lacks")->as_array()) {
-    out += line(std::exchange(name, ""), entry.find("why")->as_string());
+    const std::string& why = entry.find("why")->as_string();
+    if (std::ranges::find(told, why) != told.end()) continue;
+    told.push_back(why);
+    out += line(std::exchange(name, ""), why);
   }
   return out;
 }

@@ -14,8 +14,9 @@ namespace transept {
 // `name`: of the matrix in the checkpoint ("model.encoder.layers.0.fc1.weight").
 bool belongs_to_encode(std::string_view name);
 
-// Returns the report. bandwidth: measured, bytes a second; 0: not measured, and no speeds are given.
-Json model_report(const LoadedModel& model, double bandwidth);
+// Returns the report. name: of the model, as it was asked for. bandwidth: measured, bytes a second; 0: not measured,
+// and no speeds are given.
+Json model_report(const LoadedModel& model, const std::string& name, double bandwidth);
 
 // Returns the same for a terminal.
 std::string model_report_text(const Json& report);
