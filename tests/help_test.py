@@ -54,6 +54,9 @@ class HelpTest(unittest.TestCase):
                     words = shlex.split(example)[1:]
                     for flag in (word for word in words if word.startswith("--")):
                         self.assertRegex(out, rf"(?m)^  (-\w, )?{flag} ", example)
+                    # A folder of nobody's disk is no example: MODEL is bundled, or a name of the hub.
+                    model = words[len(verb.split())] if " MODEL" in out.partition("\n")[0] and verb not in ("bench", "dump") else "g2p"
+                    self.assertRegex(model, r"^(g2p|[\w-]+/[\w.-]+\w)$", example)
                     if "g2p" in words:
                         done = subprocess.run([str(BINARY), *words], cwd=folder, capture_output=True, text=True, timeout=120)
                         self.assertEqual(done.returncode, 0, f"{example}: {done.stderr}")
@@ -82,7 +85,18 @@ class HelpTest(unittest.TestCase):
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn(why, err)
 
+    def test_a_word_that_begins_verbs_alone_lists_them(self):
+        out = run("epd", "--help")[1]
+        self.assertRegex(out, r"(?m)^  transept epd status .*the instances of a fleet")
+        self.assertEqual(run("help", "epd"), (0, out, ""))
+        self.assertEqual(run("epd"), (2, "", out))
+        self.assertEqual(run("epd", "state"), (2, "", "transept: unknown verb epd state\n" + out))
+
     # ---- Documents
+
+    def test_the_readme_names_every_verb(self):
+        listed = re.search(r"^The verbs are (.*?)\. ", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)[1]
+        self.assertEqual(sorted(re.findall(r"`(.*?)`", listed)), verbs())
 
     def test_the_page_of_flags_is_what_the_binary_prints(self):
         code, out, _ = run("help", "--format", "markdown")
@@ -146,6 +160,11 @@ class HelpTest(unittest.TestCase):
             self.assertEqual(completed(folder, "transept", "generate", "g2p", "--dtype", "b"), ["bfloat16"])
             self.assertEqual(completed(folder, "transept", "transcribe", "-f", "s"), ["srt"])
             self.assertEqual(completed(folder, "transept", "help", "det"), ["detokenize"])
+            self.assertEqual(set(completed(folder, "transept", "bench", "")), {"latency", "throughput", "serve", "live"})
+            self.assertEqual(completed(folder, "transept", "bench", "l"), ["latency", "live"])
+            self.assertEqual(completed(folder, "transept", "dump", ""), ["features", "encoder"])
+            self.assertEqual(completed(folder, "transept", "epd", ""), ["status"])
+            self.assertIn("--broker", completed(folder, "transept", "epd", "status", "--b"))
             for words in (["generate", "g2p", "--output", "x"], ["generate", "g2p", "--max-tokens", "1"], ["generate", "g2"]):
                 self.assertEqual(completed(folder, "transept", *words), [], words)
 
@@ -159,10 +178,12 @@ class HelpTest(unittest.TestCase):
             (folder / "transept.fish").write_text(run("help", "--format", "fish")[1])
             # zsh's own functions, which need a line editor, are replaced by ones that print what they are given.
             program = f"""autoload -Uz compinit; compinit -D; source {folder}/_transept; whence -w _transept
-                          _arguments() {{ print -rl -- "$words" "$@" }}; _describe() {{ print -r -- $1 ${{(P)2}} }}
+                          _arguments() {{ print -rl -- "$words" "$@" }}; compadd() {{ print -r -- compadd "$@" }}; _describe() {{ print -r -- $1 ${{(P)2}} }}
                           words=("$@"); CURRENT=$#; _transept"""
             for words, wanted in ((["transept", "tra"], r"(?m)^verb .*transcribe:speech to text"), (["transept", "help", "d"], r"\*:verb:\(.* doctor "),
                                   (["transept", "generate", "g2p", "--d"], r"(?m)^--dtype\[.*\]:value:\(auto float32 bfloat16 float16\)$"),
+                                  (["transept", "bench", "l"], r"(?m)^compadd latency throughput serve live$"),
+                                  (["transept", "epd", ""], r"(?m)^compadd status$"),
                                   (["transept", "bench", "serve", "--g"], r"(?m)^serve --g$(.*\n)*--goodput\["),
                                   (["transept", "serve", "g2p", "--a"], r"(?m)^\*--api-key\[.*\]:value:$")):
                 done = subprocess.run(["zsh", "-fc", program, "-", *words], capture_output=True, text=True, timeout=60, env={**os.environ, "HOME": name})
@@ -171,7 +192,7 @@ class HelpTest(unittest.TestCase):
                 self.assertRegex(done.stdout, wanted)
             for line, wanted in (("transept tra", {"translate", "transcribe"}), ("transept generate g2p --dtype b", {"bfloat16"}),
                                  ("transept bench serve --good", {"--goodput"}), ("transept serve --max-h", {"--max-header-size", "--max-headers"}),
-                                 ("transept help deto", {"detokenize"})):
+                                 ("transept help deto", {"detokenize"}), ("transept bench l", {"latency", "live"}), ("transept epd s", {"status"})):
                 program = f"source {folder}/transept.fish; complete -C {shlex.quote(line)}"
                 done = subprocess.run(["fish", "--no-config", "-c", program], capture_output=True, text=True, timeout=60)
                 self.assertEqual(({found.split("\t")[0] for found in done.stdout.splitlines()}, done.stderr), (wanted, ""), line)

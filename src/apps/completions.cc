@@ -50,7 +50,31 @@ std::vector<TwoWords> verbs_of_two_words() {
   return found;
 }
 
-// First words.
+// What may stand behind a first word, besides flags: second words of verbs, and words to choose from that a verb's
+// synopsis begins with ("latency|throughput MODEL").
+std::string second_words(std::string_view first) {
+  std::string words;
+  for (const Verb& verb : verbs()) {
+    if (verb.name != first) continue;
+    const FlagSpec argument{.value_name = std::string(verb.usage.substr(0, verb.usage.find(' ')))};
+    words = words_of(argument);
+  }
+  for (const TwoWords& two : verbs_of_two_words()) {
+    if (two.first == first) words += str_cat(words.empty() ? "" : " ", two.second);
+  }
+  return words;
+}
+
+// First words, each once.
+std::vector<std::string_view> first_words() {
+  std::vector<std::string_view> found;
+  for (const Verb& verb : verbs()) {
+    const std::string_view first = verb.name.substr(0, verb.name.find(' '));
+    if (std::ranges::find(found, first) == found.end()) found.push_back(first);
+  }
+  return found;
+}
+
 std::string verb_words() {
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) {
@@ -145,9 +169,12 @@ _transept() {
   for (const TwoWords& words : verbs_of_two_words()) {
     out += str_cat("  if [[ $verb == ", words.first, " && ${COMP_WORDS[2]:-} == ", words.second,
                    " && $COMP_CWORD -gt 2 ]]; then verb='", words.verb->name, "'; fi\n");
-    if (words.first_is_verb) continue;
-    out += str_cat("  if [[ $verb == ", words.first, " && $COMP_CWORD == 2 ]]; then COMPREPLY=($(compgen -W '",
-                   words.second, "' -- \"$cur\")); return; fi\n");
+  }
+  for (const std::string_view first : first_words()) {
+    const std::string words = second_words(first);
+    if (words.empty()) continue;
+    out += str_cat("  if [[ $verb == ", first, " && $COMP_CWORD == 2 && $cur != -* ]]; then COMPREPLY=($(compgen -W '",
+                   words, "' -- \"$cur\")); return; fi\n");
   }
   out += "  case $verb in\n";
   for (const Verb& verb : verbs()) out += bash_verb(verb);
@@ -179,9 +206,12 @@ std::string zsh_completion() {
     out += str_cat("  if [[ $verb == ", words.first, " && $words[3] == ", words.second,
                    " ]] && (( CURRENT > 3 )); then\n    verb='", words.verb->name,
                    "'\n    shift words\n    (( CURRENT-- ))\n  fi\n");
-    if (words.first_is_verb) continue;
-    out += str_cat("  if [[ $verb == ", words.first, " ]] && (( CURRENT == 3 )); then\n    compadd ", words.second,
-                   "\n    return\n  fi\n");
+  }
+  for (const std::string_view first : first_words()) {
+    const std::string words = second_words(first);
+    if (words.empty()) continue;
+    out += str_cat("  if [[ $verb == ", first, " && $words[3] != -* ]] && (( CURRENT == 3 )); then\n    compadd ",
+                   words, "\n    return\n  fi\n");
   }
   out += R"(  shift words
   (( CURRENT-- ))
@@ -223,10 +253,14 @@ function __transept_verb
                    words.verb->name, "\"\n    end\n");
   }
   out += "    test \"$verb\" = \"$argv[1]\"\nend\n";
-  for (const TwoWords& words : verbs_of_two_words()) {
-    if (words.first_is_verb) continue;
-    out += str_cat("complete -c transept -f -n \"__transept_verb ''\" -a ", words.first, "\n");
-    out += str_cat("complete -c transept -f -n \"__transept_verb '", words.first, "'\" -a ", words.second, "\n");
+  for (const std::string_view first : first_words()) {
+    if (std::ranges::none_of(verbs(), [&](const Verb& verb) { return verb.name == first; })) {
+      out += str_cat("complete -c transept -f -n \"__transept_verb ''\" -a ", first, "\n");
+    }
+    if (const std::string words = second_words(first); !words.empty()) {
+      out += str_cat("complete -c transept -f -n \"__transept_verb '", first,
+                     "'; and test (count (commandline -opc)) -eq 2\" -a ", fish_quoted(words), "\n");
+    }
   }
   for (const Verb& verb : verbs()) {
     if (verb.name.find(' ') == std::string_view::npos) {

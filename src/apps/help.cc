@@ -57,6 +57,11 @@ Status write_files(const std::string& folder) {
 }  // namespace
 
 int run_help(const Flags& flags) {
+  const std::string group = flags.positional().size() == 1 ? group_help_text(flags.positional()[0]) : "";
+  if (!group.empty() && flags.text_or("format", "text") == "text" && !flags.has("write")) {
+    std::fputs(group.c_str(), stdout);
+    return kExitOk;
+  }
   const StatusOr<const Verb*> verb = asked_verb(flags);
   if (!verb.ok()) return usage_error("help", verb.status());
   if (const auto folder = flags.text("write"); folder.has_value()) {

@@ -128,6 +128,16 @@ std::string overview_text() {
   return out;
 }
 
+std::string group_help_text(std::string_view first) {
+  std::string lines;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == first) return "";
+    if (!verb.name.starts_with(str_cat(first, " "))) continue;
+    lines += str_cat("  transept ", verb.name, verb.usage.empty() ? "" : " ", verb.usage, "  ", verb.summary, "\n");
+  }
+  return lines.empty() ? "" : str_cat("usage: transept ", first, " VERB ...\n\n", lines);
+}
+
 std::string verb_help_text(const Verb& verb, bool all) {
   std::string out = str_cat("usage: transept ", verb.name, " ", verb.usage, verb.usage.empty() ? "" : " ", "[FLAGS]\n",
                             verb.summary, "\n\nexample:\n");

@@ -16,6 +16,7 @@
 #include "apps/version.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/quoted.h"
 
 namespace transept {
 namespace {
@@ -92,6 +93,14 @@ int main_verb(const std::vector<std::string>& arguments) {
   }
   if (const Verb* verb = find_verb(arguments[0]); verb != nullptr) {
     return run_verb(*verb, {arguments.begin() + 1, arguments.end()});
+  }
+  if (const std::string group = group_help_text(arguments[0]); !group.empty()) {
+    const bool is_asked = arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
+    if (!is_asked && arguments.size() > 1) {
+      std::fprintf(stderr, "transept: unknown verb %s %s\n", arguments[0].c_str(), printable(arguments[1]).c_str());
+    }
+    std::fputs(group.c_str(), is_asked ? stdout : stderr);
+    return is_asked ? kExitOk : kExitUsage;
   }
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);

@@ -155,20 +155,21 @@ const std::vector<Verb>& verbs() {
       {"generate", "MODEL [PROMPT...]",
        "text in, text out: prompts as arguments, lines of standard input or JSON lines", generate_flags, run_generate,
        "transept generate g2p hello world\n"
-       "transept generate bart-large-cnn/ < articles.txt > summaries.txt\n"
-       "transept generate bart-large-cnn/ --input articles.jsonl --output summaries.jsonl --num-beams 4"},
+       "transept generate facebook/bart-large-cnn < articles.txt > summaries.txt\n"
+       "transept generate facebook/bart-large-cnn --input articles.jsonl --output summaries.jsonl --num-beams 4"},
       {"translate", "MODEL [FILE...]", "text files line by line; standard input where there is no FILE, or for -",
        translate_flags, run_translate,
-       "transept translate opus-mt-en-de/ chapter1.txt --output chapter1.de.txt\n"
-       "transept translate nllb-200/ --source-lang eng_Latn --target-lang fra_Latn < in.txt > out.txt"},
+       "transept translate Helsinki-NLP/opus-mt-en-de chapter1.txt --output chapter1.de.txt\n"
+       "transept translate facebook/nllb-200-distilled-600M --source-lang eng_Latn --target-lang fra_Latn < in.txt > "
+       "out.txt"},
       {"transcribe", "MODEL AUDIO...", "speech to text: files, folders, patterns or - to txt, vtt, srt, tsv, json",
        transcribe_and_engine_flags, run_transcribe,
-       "transept transcribe whisper-small/ talk.mp3 --output-format srt --word-timestamps\n"
-       "transept transcribe whisper-small/ recordings/ --output-dir texts --mode batched --resume"},
+       "transept transcribe openai/whisper-small talk.mp3 --output-format srt --word-timestamps\n"
+       "transept transcribe openai/whisper-small recordings/ --output-dir texts --mode batched --resume"},
       {"serve", "MODEL", "OpenAI-compatible server: completions, transcriptions, a page at /", serve_and_engine_flags,
        run_serve,
-       "transept serve whisper-small/ --port 8000 --quantization int8\n"
-       "transept serve opus-mt-en-de/ --host 0.0.0.0 --api-key-file keys --served-model-name en-de"},
+       "transept serve openai/whisper-small --port 8000 --quantization int8\n"
+       "transept serve Helsinki-NLP/opus-mt-en-de --host 0.0.0.0 --api-key-file keys --served-model-name en-de"},
       {"proxy", "", "one address before the decode instances of a fleet", proxy_verb_flags, run_proxy,
        "transept proxy --broker local:/run/transept/broker --port 8000"},
       {"epd status", "", "the instances of a fleet, and the encodes that wait", epd_status_flags, run_epd_status,
@@ -179,7 +180,7 @@ const std::vector<Verb>& verbs() {
       {"inspect", "MODEL", "what a model is, what is kept as what, memory and speed to expect, what is refused",
        inspect_flags, run_inspect,
        "transept inspect g2p\n"
-       "transept inspect whisper-small/ --quantization int8 --json"},
+       "transept inspect openai/whisper-small --quantization int8 --json"},
       {"doctor", "", "what this machine has for inference: what is good, what is not, what to do", doctor_flags,
        run_doctor, "transept doctor\ntransept doctor --json"},
       {"devices", "", "the Vulkan devices of this machine, and why one cannot be used; no model runs on one yet",
