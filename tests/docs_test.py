@@ -4,15 +4,18 @@ import os
 import re
 import sys
 import unittest
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[:0] = [str(HERE / "docs"), str(ROOT / "tools")]
+sys.path[:0] = [str(HERE / "docs"), str(HERE / "server"), str(ROOT / "tools")]
 
 import blocks
 import repo
 import run
+import serving
 
 BINARY = Path(os.environ.get("TRANSEPT_BINARY", ROOT / "build" / "release" / "transept"))
 # Section of docs/flags.md -> page of docs/migrate.
@@ -94,6 +97,25 @@ class Running(unittest.TestCase):
 
 
 class Migration(unittest.TestCase):
+    def test_routes_of_vllm_are_there_or_absent_as_the_page_says(self):
+        text = (ROOT / "docs" / "migrate" / "vllm.md").read_text(encoding="utf-8").partition("## Routes")[2].partition("## Python")[0]
+        rows = re.findall(r"^\| (`/.*?) \| (.*?) \|$", text, re.M)
+        self.assertIn("absent", [what for _, what in rows])
+        with serving.Server(BINARY, serving.TEXT_MODEL) as text_server, serving.Server(BINARY, serving.SPEECH_MODEL) as speech_server:
+            for names, what in rows:
+                for route in re.findall(r"`(/[\w/]+)`", names):
+                    port = (speech_server if "audio" in route else text_server).port
+                    found = set()
+                    for body in (None, b"{}"):
+                        request = urllib.request.Request(f"http://127.0.0.1:{port}{route}", body, {"Content-Type": "application/json"})
+                        try:
+                            with urllib.request.urlopen(request, timeout=30) as reply:
+                                found.add(reply.status)
+                        except urllib.error.HTTPError as refusal:
+                            found.add(refusal.code)
+                            refusal.close()
+                    self.assertEqual(found == {404}, what == "absent", (route, found))
+
     def test_every_flag_that_the_binary_knows_of_a_tool_is_on_its_page(self):
         flags = foreign_flags()
         self.assertEqual(set(flags), set(TOOLS))

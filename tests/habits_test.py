@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 from cli_test import BINARY, lines, run
+from foreign_flags import FLAGS
 
 
 class PipeTest(unittest.TestCase):
@@ -85,6 +86,20 @@ class StandardErrorTest(unittest.TestCase):
 
 
 class ForeignFlagTest(unittest.TestCase):
+    def test_every_flag_of_the_tools_is_known(self):
+        """It works, is said to mean nothing, or is refused by its name with a reason: never "unknown flag"."""
+        wrong = {}
+        for tool, (verb, words) in FLAGS.items():
+            for word in words.split():
+                flag, _, value = word.partition("=")
+                model = [] if flag in ("-m", "--model", "--model_directory") else ["no/such/model"]
+                code, out, err = run(verb, *model, flag, *([value] if value else []), *(["no-such.wav"] if verb == "transcribe" else []))
+                name = flag.replace("_", "-")
+                is_read = re.search(r"no such (folder|file|model)|\bd: |no/such/model|no-such\.wav|tiny|a\.(wav|txt)", err)
+                if code != 2 or out or "unknown flag" in err or not (is_read or re.search(rf"(?m)^transept {verb}: {name}\b", err)):
+                    wrong[f"{tool} {word}"] = (code, out, err)
+        self.assertEqual(wrong, {})
+
     def test_flags_of_other_tools_work(self):
         wanted = run("generate", "g2p", "hello")[1]
         for flags in (["--dtype", "half"], ["--trust-remote-code"], ["--enforce-eager", "True"], ["--threads", "0"], ["-t", "1"],

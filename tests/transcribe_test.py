@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -92,6 +93,25 @@ class TranscribeTest(unittest.TestCase):
                                            env={"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(Path(self.scratch) / "hub")})
             self.assertEqual(code, 2)
             self.assertIn(f"run `transept download {full}` where there is a network", err)
+
+    def test_a_segment_is_cut_where_whisper_cpp_cuts_it(self):
+        """-ml N: cues of one line, none longer, each with the times of its own words."""
+        code, _, err = self.transcribe(self.home / "long.wav", "-ml", "20", "-osrt", "-oj", "-l", "en", "-o", self.out, *GREEDY)
+        self.assertEqual((code, err), (0, ""))
+        words = [word for segment in json.loads((self.out / "long.json").read_text())["segments"] for word in segment["words"]]
+        cues = re.findall(r"(?m)^\d+\n(\S+) --> (\S+)\n((?:.+\n)+)", (self.out / "long.srt").read_text())
+        self.assertGreater(len(cues), 3)
+        seconds = lambda text: sum(float(part.replace(",", ".")) * scale for part, scale in zip(text.split(":"), (3600, 60, 1)))
+        for begin, end, text in cues:
+            [line] = text.splitlines()
+            self.assertTrue(len(line) <= 20 or " " not in line, line)
+            own = []
+            while "".join(word["word"] for word in own).strip() != line:
+                self.assertTrue(words, line)
+                own.append(words.pop(0))
+            self.assertAlmostEqual(seconds(begin), own[0]["start"], delta=0.002)
+            self.assertAlmostEqual(seconds(end), own[-1]["end"], delta=0.002)
+        self.assertEqual(words, [])
 
     def test_folders_patterns_and_names_that_never_collide(self):
         shutil.copy(self.audio / "a.wav", self.scratch / "a.mp3")  # the content counts

@@ -3,29 +3,15 @@
 #include <algorithm>
 #include <iterator>
 
+#include "apps/foreign_rows.h"
 #include "base/strings.h"
 
 namespace transept {
 namespace {
 
-using Kind = ForeignFlag::Kind;
-
 constexpr std::string_view kWhisper = "openai-whisper", kFaster = "faster-whisper", kCpp = "whisper.cpp";
-constexpr std::string_view kVllm = "vLLM", kCt2 = "CTranslate2", kHf = "transformers";
+constexpr std::string_view kCt2 = "CTranslate2", kHf = "transformers";
 constexpr std::string_view kSpeech = "transcribe";
-
-constexpr ForeignFlag stands(std::string_view tool, std::string_view spellings, std::string_view value_name,
-                             std::string_view value, std::string_view ours, std::string_view verbs = "") {
-  return {Kind::kStandsFor, tool, spellings, value_name, value, ours, "", verbs};
-}
-constexpr ForeignFlag nothing(std::string_view tool, std::string_view spellings, std::string_view value_name,
-                              std::string_view why, std::string_view verbs = "") {
-  return {Kind::kNothing, tool, spellings, value_name, "", "", why, verbs};
-}
-constexpr ForeignFlag refused(std::string_view tool, std::string_view spellings, std::string_view value_name,
-                              std::string_view why, std::string_view verbs = "", std::string_view value = "") {
-  return {Kind::kRefused, tool, spellings, value_name, value, "", why, verbs};
-}
 
 constexpr std::string_view kNoSpeakers = "speakers are not told apart";
 constexpr std::string_view kCutAtPauses =
@@ -64,6 +50,31 @@ constexpr ForeignFlag kRows[] = {
     refused(kFaster, "--repetition-penalty --no-repeat-ngram-size", "X",
             "a window that repeats itself is decoded again: --compression-ratio-threshold", kSpeech),
     refused(kFaster, "--chunk-length", "N", "a window has the model's own length", kSpeech),
+    refused(kFaster, "--vad-onset --vad-samples-overlap", "X", kCutAtPauses, kSpeech),
+    nothing(kFaster, "--device-index", "N", "there is no GPU"),
+    nothing(kFaster, "--pretty-json", "[BOOL]", "JSON is written on one line, as openai-whisper writes it", kSpeech),
+    refused(kFaster, "--local-files-only", "[BOOL]", "set HF_HUB_OFFLINE=1", "", "true"),
+    stands(kFaster, "--local-files-only", "[BOOL]", "false", ""),
+    stands(kFaster, "--cache-directory", "DIR", "", "--download-dir={}"),
+    stands(kFaster, "--multilingual", "[BOOL]", "false", "", kSpeech),
+    refused(kFaster, "--multilingual", "[BOOL]", "a file has one language: cut it, or give --clip-timestamps", kSpeech,
+            "true"),
+    refused(kFaster, "--live-transcribe", "[BOOL]", "give --live and pipe a microphone into standard input", kSpeech,
+            "true"),
+    stands(kFaster, "--live-transcribe", "[BOOL]", "false", "", kSpeech),
+    refused(kFaster, "--live-volume-threshold --live-input-device --live-input-device-sample-rate", "X",
+            "--live reads standard input; --live-format says what comes", kSpeech),
+    refused(kFaster, "--prompt-reset-on-temperature", "X",
+            "a text above temperature 0.5 is no prompt, as in "
+            "openai-whisper",
+            kSpeech),
+    stands(kFaster, "--suppress-blank", "[BOOL]", "true", "", kSpeech),
+    refused(kFaster, "--suppress-blank", "[BOOL]", "blank beginnings are always suppressed", kSpeech, "false"),
+    refused(kFaster, "--max-initial-timestamp --max-new-tokens", "X", "windows are decoded as openai-whisper does",
+            kSpeech),
+    refused(kFaster, "--language-detection-threshold --language-detection-segments", "X",
+            "the first window decides; --language names it", kSpeech),
+    nothing(kFaster, "--log-progress", "[BOOL]", "progress is shown on a terminal", kSpeech),
     refused(kFaster, "--hf-token --speaker-name --speaker-num", "TEXT", kNoSpeakers, kSpeech),
 
     stands(kCpp, "-f", "FILE", "*.*", "{}", kSpeech),
@@ -88,7 +99,7 @@ constexpr ForeignFlag kRows[] = {
     refused(kCpp, "-p --processors", "N", "--mode batched runs --batch-size windows of a file at once", kSpeech),
     stands(kCpp, "-tr --translate", "", "", "--task=translate", kSpeech),
     stands(kCpp, "-ml --max-len", "N", "0", "", kSpeech),
-    stands(kCpp, "-ml --max-len", "N", "", "--word-timestamps --max-line-width={}", kSpeech),
+    stands(kCpp, "-ml --max-len", "N", "", "--word-timestamps --max-line-width={} --max-line-count=1", kSpeech),
     stands(kCpp, "-sow --split-on-word", "", "", "", kSpeech),
     stands(kCpp, "-bo", "N", "", "--best-of={}", kSpeech),
     stands(kCpp, "-bs", "N", "", "--beam-size={}", kSpeech),
@@ -113,42 +124,25 @@ constexpr ForeignFlag kRows[] = {
     refused(kCpp, "-di --diarize -tdrz --tinydiarize", "", kNoSpeakers, kSpeech),
     refused(kCpp, "-dl --detect-language", "", "--language none detects the language, and transcribes", kSpeech),
     stands(kCpp, "-ng --no-gpu", "", "", ""),
-    nothing(kCpp, "-fa --flash-attn", "", "--attention-backend names the kernels of attention"),
+    refused(kCpp, "-on --offset-n", "N", "subtitles are numbered from 1", kSpeech),
+    nothing(kCpp, "-wt --word-thold", "X", "word times come from attention, without a threshold", kSpeech),
+    nothing(kCpp, "-debug --debug-mode", "", "--log-level info tells more", kSpeech),
+    nothing(kCpp, "-fp --font-path", "FILE", "no karaoke scripts are written", kSpeech),
+    nothing(kCpp, "-oved --ov-e-device", "NAME", "there is no OpenVINO", kSpeech),
+    nothing(kCpp, "-dev", "N", "there is no GPU"),
+    nothing(kCpp, "--device", "N", "there is no GPU", kSpeech, "[0-9]"),
+    nothing(kCpp, "--print-confidence", "", "segments have no colours; JSON has probabilities of words", kSpeech),
+    nothing(kCpp, "-fa --flash-attn -nfa --no-flash-attn", "", "--attention-backend names the kernels of attention"),
     stands(kCpp, "--prompt", "TEXT", "", "--initial-prompt={}", kSpeech),
     refused(kCpp, "-sns --suppress-nst", "", "--suppress-tokens takes the ids; its default is the model's list",
             kSpeech),
     refused(kCpp, "--suppress-regex", "TEXT", "--suppress-tokens takes ids", kSpeech),
-    refused(kCpp, "--grammar --grammar-rule", "TEXT", "structured output is not supported", kSpeech),
+    refused(kCpp, "--grammar --grammar-rule --grammar-penalty", "TEXT", "structured output is not supported", kSpeech),
     stands(kCpp, "-dtw --dtw", "MODEL", "", "--word-timestamps", kSpeech),
     stands(kCpp, "--vad", "", "", "--vad-filter", kSpeech),
+    refused(kCpp, "-vt -vspd -vsd -vmsd -vp -vo", "X", kCutAtPauses, kSpeech),
     nothing(kCpp, "-vm --vad-model", "FILE", "the voice detector is built in", kSpeech),
     refused(kCpp, "-ls --log-score", "", "--output-format json has avg_logprob of every segment", kSpeech),
-
-    stands(kVllm, "--dtype", "TYPE", "half", "--dtype=float16"),
-    stands(kVllm, "--dtype", "TYPE", "float", "--dtype=float32"),
-    stands(kVllm, "--no-enable-prefix-caching", "", "", "--enable-prefix-caching=off"),
-    nothing(kVllm, "--trust-remote-code", "[BOOL]", "no code from a model's folder is run"),
-    nothing(kVllm, "--enforce-eager", "[BOOL]", "there are no graphs to capture"),
-    refused(kVllm, "--gpu-memory-utilization", "SHARE", "--kv-cache-memory SIZE is the memory of the KV cache"),
-    stands(kVllm, "--kv-cache-memory-bytes", "N", "", "--kv-cache-memory={}"),
-    refused(kVllm, "--kv-cache-dtype", "TYPE", "--kv-cache-dtype int8 is the type of 8 bits", "", "fp8*"),
-    stands(kVllm, "--swap-space", "N", "[0-9]", "--swap-space={}GiB"),
-    stands(kVllm, "--swap-space", "N", "[0-9][0-9]", "--swap-space={}GiB"),
-    refused(kVllm, "--tokenizer", "NAME", "the tokenizer is read from the folder of MODEL"),
-    stands(kVllm, "--tokenizer-mode", "MODE", "auto", ""),
-    stands(kVllm, "--tokenizer-mode", "MODE", "slow", ""),
-    stands(kVllm, "--load-format", "FORMAT", "auto", ""),
-    stands(kVllm, "--load-format", "FORMAT", "safetensors", ""),
-    stands(kVllm, "--data-parallel-size -dp", "N", "", "--replicas={}", "serve"),
-    stands(kVllm, "-tp", "N", "", "--tensor-parallel-size={}", "serve generate"),
-    stands(kVllm, "-pp", "N", "", "--pipeline-parallel-size={}", "serve generate"),
-    nothing(kVllm, "--disable-log-requests --disable-log-stats --no-enable-log-requests", "[BOOL]",
-            "--log-level and --log-prompts say what is logged", "serve"),
-    refused(kVllm, "--allowed-origins", "JSON", "give --cors-origin URL, once for each", "serve"),
-    refused(kVllm, "--ssl-keyfile --ssl-certfile", "FILE", "a proxy adds TLS (docs/deployment.md)", "serve"),
-    nothing(kVllm, "--task --runner", "NAME", "MODEL says what it does", "serve generate"),
-    nothing(kVllm, "--max-seq-len-to-capture", "N", "there are no graphs to capture"),
-    nothing(kVllm, "--disable-custom-all-reduce", "[BOOL]", "there is one rank"),
 
     stands(kCt2, "--src", "FILE", "", "{}", "translate"),
     stands(kCt2, "--out", "FILE", "", "--output={}", "translate"),
@@ -159,7 +153,29 @@ constexpr ForeignFlag kRows[] = {
     stands(kCt2, "--intra-threads", "N", "", "--threads={}"),
     stands(kCt2, "--inter-threads", "N", "1", ""),
     refused(kCt2, "--inter-threads", "N", "requests share one batch: --max-num-seqs; serve has --replicas"),
-    stands(kCt2, "--max-batch-size", "N", "", "--max-num-seqs={}", "translate"),
+    stands(kCt2, "--max-batch-size --batch-size", "N", "", "--max-num-seqs={}", "translate"),
+    nothing(kCt2, "--read-batch-size --max-queued-batches", "N", "lines are read as there is room for them",
+            "translate"),
+    nothing(kCt2, "--batch-type --read-batch-type", "TYPE", "sequences join and leave the batch at each step",
+            "translate"),
+    nothing(kCt2, "--cuda-compute-type --device-index", "X", "there is no GPU", "translate"),
+    stands(kCt2, "--cpu-core-offset", "N", "-1", "", "translate"),
+    refused(kCt2, "--cpu-core-offset", "N", "--cpu-affinity LIST names the processors", "translate"),
+    refused(kCt2, "--cpu-compute-type", "TYPE", "give --dtype and --quantization", "translate"),
+    nothing(kCt2, "--log-throughput --log-profiling", "[BOOL]", "--stats-json FILE has rates", "translate"),
+    stands(kCt2, "--task", "NAME", "translate", "", "translate"),
+    refused(kCt2, "--task", "NAME", "transept generate MODEL --score gives log-probabilities of answers", "translate",
+            "score"),
+    refused(kCt2, "--tgt", "FILE", "transept generate MODEL --score gives log-probabilities of answers", "translate"),
+    refused(kCt2, "--patience", "X", "--early-stopping says when beams end", "translate"),
+    refused(kCt2, "--coverage-penalty", "X", "beams are ranked with --length-penalty alone", "translate"),
+    refused(kCt2, "--prefix-bias-beta", "X", "--decoder-prompt TEXT is how every translation begins", "translate"),
+    refused(kCt2, "--end-token", "TOKEN", "--stop-token-ids takes ids", "translate"),
+    refused(kCt2, "--suppress-sequences", "TEXT", "--bad-words takes them", "translate"),
+    refused(kCt2, "--disable-unk --replace-unknowns", "[BOOL]",
+            "the tokenizers spell every word; --suppress-tokens takes the id of <unk>", "translate"),
+    refused(kCt2, "--max-input-length", "N", "longer lines are errors; --truncate-prompt-tokens keeps their ends",
+            "translate"),
     stands(kCt2, "--sampling-topk", "N", "", "--top-k={}", "translate generate"),
     stands(kCt2, "--sampling-topp", "X", "", "--top-p={}", "translate generate"),
     stands(kCt2, "--sampling-temp --sampling-temperature", "X", "", "--temperature={}", "translate generate"),
@@ -186,11 +202,20 @@ bool has_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-std::span<const ForeignFlag> all_foreign_flags() { return kRows; }
+std::span<const ForeignFlag> all_foreign_flags() {
+  static const std::vector<ForeignFlag> rows = [] {
+    std::vector<ForeignFlag> all(std::begin(kRows), std::end(kRows));
+    // By tool, and in the order of docs/migrate.
+    const auto at = std::ranges::find(all, kCt2, &ForeignFlag::tool);
+    all.insert(at, vllm_flags().begin(), vllm_flags().end());
+    return all;
+  }();
+  return rows;
+}
 
 std::vector<ForeignFlag> foreign_flags(std::string_view verb, bool takes_model, const std::vector<FlagSpec>& table) {
   std::vector<ForeignFlag> rows;
-  std::copy_if(std::begin(kRows), std::end(kRows), std::back_inserter(rows), [&](const ForeignFlag& row) {
+  std::ranges::copy_if(all_foreign_flags(), std::back_inserter(rows), [&](const ForeignFlag& row) {
     if (row.verbs.empty() ? !takes_model : !has_word(row.verbs, verb)) return false;
     const std::vector<std::string_view> words = split(row.ours, ' ');
     return std::all_of(words.begin(), words.end(),

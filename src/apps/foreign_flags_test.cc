@@ -186,5 +186,25 @@ TEST(WhisperAlias, KnowsTheNamesOfOpenaiWhisper) {
   }
 }
 
+TEST(WhisperAlias, RevisionsStay) {
+  EXPECT_EQ(full_name("tiny"), "openai/whisper-tiny");
+  EXPECT_EQ(full_name("tiny@refs/pr/1"), "openai/whisper-tiny@refs/pr/1");
+  for (const char* as_it_is : {"", "g2p", "acme/x", "acme/x@v1", "@"}) EXPECT_EQ(full_name(as_it_is), as_it_is);
+}
+
+TEST(WhisperAlias, NamesThatAreNearlyRight) {
+  for (const char* tiny : {"whisper-tiny", "Tiny", "whisper-tiny/", "openai/whisper-tiny/", "tiny.pt", "ggml-tiny.bin",
+                           "models/ggml-tiny.bin", "/x/y/ggml-tiny-q5_1.bin"}) {
+    EXPECT_EQ(meant_name(tiny), "openai/whisper-tiny") << tiny;
+  }
+  EXPECT_EQ(meant_name("models/ggml-base.en.bin"), "openai/whisper-base.en");
+  EXPECT_EQ(meant_name("ggml-large-v3-turbo-q8_0.bin"), "openai/whisper-large-v3-turbo");
+  EXPECT_EQ(meant_name("bart-large-cnn/"), "facebook/bart-large-cnn");
+  EXPECT_EQ(meant_name("opus-mt-en-de"), "Helsinki-NLP/opus-mt-en-de");
+  for (const char* none : {"", "/", "nowhere", "model.bin", "models/model.bin", "t5-small.bin", "ggml-.bin", "a/b/c"}) {
+    EXPECT_EQ(meant_name(none), "") << none;
+  }
+}
+
 }  // namespace
 }  // namespace transept

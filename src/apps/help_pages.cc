@@ -225,7 +225,9 @@ std::string flags_markdown() {
                    cell(verb.summary), " |\n");
   }
   out += "\n## Flags by group\n" + markdown_groups();
-  return out + "\n## Flags of other tools\n\nThey work, or are refused with the flag to use instead.\n" +
+  return out +
+         "\n## Flags of other tools\n\nThey work, are accepted and said to mean nothing, or are refused with what to "
+         "do.\n" +
          markdown_foreign();
 }
 

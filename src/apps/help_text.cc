@@ -54,8 +54,8 @@ std::string exit_codes_text() {
 
 const std::string_view kFlagRules =
     "Each flag has an environment variable TRANSEPT_<FLAG>; the flag wins. -- ends the flags. Underscores may replace "
-    "dashes. The flags of openai-whisper, faster-whisper, whisper.cpp, vLLM and CTranslate2 are understood, or refused "
-    "with the flag to use (docs/flags.md).";
+    "dashes. The flags of the commands of openai-whisper, faster-whisper, whisper.cpp, vLLM (serve) and CTranslate2 "
+    "work, are said to mean nothing, or are refused with what to do (docs/flags.md).";
 
 std::span<const ExitCode> exit_codes() {
   static constexpr ExitCode kCodes[] = {
