@@ -141,7 +141,10 @@ class Whisper(unittest.TestCase):
         self.assertEqual([s.text for s in self.transcribe(temperature=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0), log_prob_threshold=None,
                                                           compression_ratio_threshold=None, no_speech_threshold=None)[0]],
                          [s.text for s in self.transcribe(no_speech_threshold=None, log_prob_threshold=None, compression_ratio_threshold=None)[0]])
-        self.assertNotEqual([s.text for s in self.transcribe(suppress_tokens=[])[0]], None)
+        tokens = lambda **options: [token for segment in self.transcribe(**options)[0] for token in segment.tokens]
+        banned = tokens()[1]
+        self.assertNotIn(banned, tokens(suppress_tokens=[-1, banned]))
+        self.assertIn(banned, tokens(suppress_tokens=[-1]))
         clipped, _ = self.transcribe(clip_timestamps=[10, 20])
         self.assertTrue(all(s.start >= 10 for s in clipped))
         self.assertNotEqual([s.text for s in clipped], plain)
