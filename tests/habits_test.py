@@ -93,7 +93,8 @@ class ForeignFlagTest(unittest.TestCase):
             for word in words.split():
                 flag, _, value = word.partition("=")
                 model = [] if flag in ("-m", "--model", "--model_directory") else ["no/such/model"]
-                code, out, err = run(verb, *model, flag, *([value] if value else []), *(["no-such.wav"] if verb == "transcribe" else []))
+                code, out, err = run(verb, *model, flag, *([value] if value else []), *(["no-such.wav"] if verb == "transcribe" else []),
+                                     env={"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": "/no/cache"})
                 name = flag.replace("_", "-")
                 is_read = re.search(r"no such (folder|file|model)|\bd: |no/such/model|no-such\.wav|tiny|a\.(wav|txt)", err)
                 if code != 2 or out or "unknown flag" in err or not (is_read or re.search(rf"(?m)^transept {verb}: {name}\b", err)):

@@ -101,7 +101,7 @@ class CacheTest(HubCase):
     def test_eight_files_come_at_a_time(self):
         small = ("config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                  "added_tokens.json", "vocab.json", "merges.txt", "spiece.model", "vocab.txt")
-        self.hub.add("acme/many", {**dict.fromkeys(small, b"{}"), **files_of(G2P)}, large=["model.safetensors"])
+        self.hub.add("acme/many", {**{name: b'{"a": "%s"}' % name.encode() for name in small}, **files_of(G2P)}, large=["model.safetensors"])
         self.hub.fail("GET .*resolve.*json|GET .*resolve.*txt|GET .*resolve.*spiece", times=11, delay=0.5)
         self.download("acme/many")
         times = sorted(r.time for r in self.hub.requests("GET", "resolve/") if "safetensors" not in r.path)
