@@ -360,6 +360,8 @@ PackedFormat choose_format(const PackOptions& options, const MatrixToLoad& matri
     if (is_int4 && matrix.inputs != LayerInputs::kConvolution && keeps_nibbles(matrix, storage)) return rounds(storage);
     return {kInt8Format, int8_inputs(matrix.inputs)};
   }
+  // A checkpoint's codes are not rounded a second time; they are float32 only for who asked for that.
+  if (own.is_nibbles() && storage != kFloat32Format) return {own};
   // Only for who asked for it by name: otherwise a checkpoint's 16 bits would change its answers.
   const bool rounds = options.storage == kBFloat16Format && matrix.inputs != LayerInputs::kRaw;
   return {storage, rounds ? InputRounding::kBFloat16 : InputRounding::kUsual};

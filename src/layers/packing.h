@@ -54,11 +54,11 @@ struct PackOptions {
       : threads(workers), storage(matrices), report(log) {}
 
   ThreadPool& threads;
-  // What matrices are stored as: a format that has_panels(); floats apply to matrices that are not quantised in the
-  // checkpoint, which become float32. kBFloat16Format rounds inputs too, where such products are fast (InputRounding).
-  // int4 rounds inputs in groups too; 4-bit codes of the checkpoint stay, and what int4 does not hold, convolutions and
-  // narrow layers are what int8 makes of them. Unset: as the checkpoint stores each, without loss; a fused product of
-  // different formats is float32.
+  // What matrices are stored as: a format that has_panels(). Floats apply to matrices that are not quantised in the
+  // checkpoint; of these 4-bit codes stay beside 16-bit floats, and others become float32. kBFloat16Format rounds
+  // inputs too, where such products are fast (InputRounding). int4 rounds inputs in groups too; 4-bit codes of the
+  // checkpoint stay, and what int4 does not hold, convolutions and narrow layers are what int8 makes of them. Unset: as
+  // the checkpoint stores each, without loss; a fused product of different formats is float32.
   std::optional<WeightFormat> storage;
   // Layers with fewer inputs or outputs are never int8, and never int4 by rounding (kLeastInt8Width).
   int64_t least_int8_width = 0;

@@ -375,7 +375,8 @@ TEST_F(FeaturesTest, UnknownValuesListWhatThereIs) {
   EXPECT_EQ(message(&EngineConfig::kv_cache_dtype, ""),
             "--kv-cache-dtype : unknown; this version has auto, float32, bfloat16, float16, int8");
   EXPECT_EQ(message(&EngineConfig::device, "gpu"), "--device gpu: unknown; this version has auto, cpu");
-  EXPECT_EQ(message(&EngineConfig::quantization, "q"), "--quantization q: unknown; this version has auto, none, int8");
+  EXPECT_EQ(message(&EngineConfig::quantization, "q"),
+            "--quantization q: unknown; this version has auto, none, int8, int4");
   EXPECT_EQ(message(&EngineConfig::attention_backend, "cuda"),
             "--attention-backend cuda: unknown; one of auto, cpu, reference");
 }

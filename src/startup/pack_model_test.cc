@@ -153,7 +153,7 @@ TEST_F(PackModel, WhatFailsLeavesNothing) {
     return error_message(pack_model(from, out, kGoOn).status());
   };
   EXPECT_THAT(error(config(), dir_.path() + "/no/such/place"), HasSubstr("/no/such/place: cannot be made"));
-  EXPECT_THAT(error(config("int4"), out_), HasSubstr("--quantization int4"));
+  EXPECT_THAT(error(config("int3"), out_), HasSubstr("--quantization int3"));
   EXPECT_TRUE(absl::IsCancelled(pack_model(config(), out_, [] { return false; }).status()));
 
   struct rlimit before {};
