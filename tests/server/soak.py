@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Hours in minutes: tests/server/soak.py [--minutes N] [--binary PATH]. Mixed load with clients that go, mistakes and
-uploads, over two servers (text, speech). Memory and descriptors are flat from the warm-up's end on, and nothing is in
-use at the end."""
+"""Hours in minutes: tests/server/soak.py [--minutes N] [--attacked] [--binary PATH]. Mixed load with clients that go,
+mistakes and uploads, over two servers (text, speech). Memory and descriptors are flat from the warm-up's end on, and
+nothing is in use at the end. --attacked: attack.py's clients and bodies that stall beside them all along; no request
+of the others is refused."""
 import argparse
 import contextlib
 import random
+import select
 import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 
+import attack
 import harness
+import hostile
 import serving
 import sound
 import wire
@@ -20,6 +24,7 @@ from work import LONG, words
 # Of mean resident memory between the second quarter and the last. Up to 32 transcriptions at once, each on a thread with
 # an arena of malloc's, move by some tens of MiB either way; text hardly moves.
 MAX_GROWTH = {"text": 8 << 20, "speech": 40 << 20}
+MAX_GROWTH_ATTACKED = {"text": 48 << 20, "speech": 40 << 20}  # bodies of 8 MiB and what they are parsed to come and go
 MAX_MORE_DESCRIPTORS = 4
 NUM_CLIENTS = 6
 
@@ -118,39 +123,89 @@ class Sampler(threading.Thread):
             time.sleep(0.25)
 
 
-def check_flat(setup, name, samples):
+def check_flat(setup, name, samples, may_grow):
     """The last quarter against the second: the first warms up, and what leaks grows between the two."""
     quarter = len(samples) // 4
     (rss_before, fds_before), (rss_after, fds_after) = (
         (sum(rss for rss, _ in part) // len(part), max(descriptors for _, descriptors in part))
         for part in (samples[quarter:2 * quarter], samples[3 * quarter:]))
     setup.say(f"{name}: mean memory {rss_before >> 20} MiB in the second quarter, {rss_after >> 20} MiB in the last (may "
-              f"grow {MAX_GROWTH[name] >> 20} MiB); descriptors at most {fds_before} and {fds_after}")
+              f"grow {may_grow >> 20} MiB); descriptors at most {fds_before} and {fds_after}")
     if setup.sanitizer == "none":  # their allocators keep what is freed
-        assert rss_after - rss_before < MAX_GROWTH[name], "memory grows"
+        assert rss_after - rss_before < may_grow, "memory grows"
     assert fds_after <= fds_before + MAX_MORE_DESCRIPTORS, "descriptors grow"
 
 
-def soak_for(setup, minutes):
+def stalled_and_answered(connections):
+    """Those that have something to read: an answer, or their end."""
+    if not connections:
+        return []
+    waiting = select.poll()
+    for connection in connections:
+        waiting.register(connection.socket, select.POLLIN)
+    ready = {descriptor for descriptor, _ in waiting.poll(0)}
+    return [connection for connection in connections if connection.socket.fileno() in ready]
+
+
+class Staller(threading.Thread):
+    """Keeps bodies on their way that stop after a byte; for each that is ended it begins another."""
+
+    def __init__(self, server, count, end):
+        super().__init__()
+        self.server, self.count, self.end, self.num_begun = server, count, end, 0
+
+    def run(self):
+        stalled = []
+        while time.monotonic() < self.end:
+            gone = set(stalled_and_answered(stalled))
+            for connection in gone:
+                connection.reset()
+            stalled = [connection for connection in stalled if connection not in gone]
+            while len(stalled) < self.count:
+                stalled.append(self.server.connect())
+                hostile.send_all(stalled[-1], hostile.SIZED + b"Content-Length: 100000\r\n\r\n{")
+                self.num_begun += 1
+            time.sleep(0.2)
+        for connection in stalled:
+            connection.reset()
+
+
+@contextlib.contextmanager
+def attacked(server, end):
+    staller = Staller(server, 200, end)
+    with contextlib.ExitStack() as attackers:
+        for kind in attack.KINDS:
+            attackers.enter_context(hostile.attackers(server.port, kind, 1))
+        staller.start()
+        yield staller
+        staller.join()
+
+
+def soak_for(setup, minutes, is_attacked=False):
     with setup.serve(serving.TEXT_MODEL) as text, setup.serve(serving.SPEECH_MODEL) as speech:
         idle = {server: server.num_descriptors() for server in (text, speech)}
         end = time.monotonic() + 60 * minutes
         clients = [Client(server, actions, seed, end) for seed in range(NUM_CLIENTS // 2)
                    for server, actions in ((text, TEXT_ACTIONS), (speech, SPEECH_ACTIONS))]
         samplers = [Sampler(server, end) for server in (text, speech)]
-        for thread in clients + samplers:
-            thread.start()
-        for thread in clients + samplers:
-            thread.join()
+        with attacked(text, end) if is_attacked else contextlib.nullcontext() as staller:
+            for thread in clients + samplers:
+                thread.start()
+            for thread in clients + samplers:
+                thread.join()
         met = sum((client.met for client in clients), Counter())
         setup.say(f"{sum(met.values())} requests: " + ", ".join(f"{what} {count}" for what, count in sorted(met.items())))
         broken = [words for client in clients for words in client.broken]
         assert not broken, f"{len(broken)}, such as {broken[:3]}"
+        if is_attacked:
+            setup.say(f"{staller.num_begun} bodies stalled")
+            refused = {what: count for what, count in met.items() if what.endswith(" 429")}
+            assert not refused, f"honest clients were refused: {refused}"
         for name, server, sampler in zip(("text", "speech"), (text, speech), samplers):
             setup.becomes_idle(server, 1.0, f"{name}: nothing runs, all blocks free after")
             gone = serving.wait_until(lambda: server.num_descriptors() <= idle[server] + 1, 5 * setup.time_factor)
             assert gone is not None, f"{name}: {server.num_descriptors()} descriptors, {idle[server]} at the start"
-            check_flat(setup, name, sampler.samples)
+            check_flat(setup, name, sampler.samples, (MAX_GROWTH_ATTACKED if is_attacked else MAX_GROWTH)[name])
             setup.stops_clean(server)
 
 
@@ -166,12 +221,13 @@ def main():
     parser = argparse.ArgumentParser(prog="tests/server/soak.py")
     parser.add_argument("--binary", type=Path, default=serving.ROOT / "build" / "release" / "transept")
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--attacked", action="store_true")
     options = parser.parse_args()
     setup = harness.Setup(options.binary.resolve(), 1.0, harness.sanitizer_of(options.binary))
     outcome = harness.Outcome()
 
     def soak(setup):
-        soak_for(setup, options.minutes)
+        soak_for(setup, options.minutes, options.attacked)
 
     harness.run_case(soak, setup, outcome)
     print(f"{outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped")
