@@ -84,7 +84,7 @@ constexpr ForeignFlag kRows[] = {
             "--tokenizer-pool-extra-config --override-neuron-config --override-attention-dtype --additional-config "
             "--kernel-config --attention-config --moe-backend --performance-mode --kv-cache-metrics-sample "
             "--profiler-config --show-hidden-metrics-for-version --worker-cls --worker-extension-cls "
-            "--distributed-executor-backend --model-impl --ignore-patterns --max-logprobs "
+            "--distributed-executor-backend --model-impl --ignore-patterns "
             "--intial-incremental-detokenization-offset",
             "VALUE", kNoSetting),
     nothing(kVllm, "-O0 -O1 -O2 -O3", "", kNoSetting),

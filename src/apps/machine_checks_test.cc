@@ -36,7 +36,7 @@ TEST(MachineChecks, FindTheHubsCacheAsHuggingFaceDoes) {
 
 TEST(MachineChecks, HaveARemedyForAllThatIsNotGood) {
   const std::vector<MachineCheck> checks = check_machine({.measures_bandwidth = false});
-  EXPECT_EQ(checks.size(), 8u);
+  EXPECT_EQ(checks.size(), 9u);
   for (const MachineCheck& check : checks) {
     EXPECT_EQ(check.remedy.empty(), check.state == MachineCheck::State::kGood) << check.name << ": " << check.found;
     EXPECT_FALSE(check.found.empty()) << check.name;
