@@ -44,7 +44,8 @@ int stat64(const char* path, struct stat64* out) { return stat(path, (struct sta
 int lstat64(const char* path, struct stat64* out) { return lstat(path, (struct stat*)out); }
 int fstat64(int fd, struct stat64* out) { return fstat(fd, (struct stat*)out); }
 
-// glibc 2.32: what a signal is, in English; strsignal() translates it where the process has a locale, which ours has not.
+// glibc 2.32: what a signal is, in English; strsignal() translates it where the process has a locale, which ours has
+// not.
 const char* sigdescr_np(int signal) { return signal > 0 && signal < NSIG ? strsignal(signal) : NULL; }
 
 // glibc 2.34; the kernel has it since 5.9, and says ENOSYS before.
