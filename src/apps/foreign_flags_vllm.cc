@@ -46,18 +46,6 @@ constexpr ForeignFlag kRows[] = {
     nothing(kVllm, "--attention-backend", "NAME", "auto takes the kernels of the processor", kEngine, "*_*"),
     nothing(kVllm, "--attention-backend", "NAME", "auto takes the kernels of the processor", kEngine, "flashinfer"),
     nothing(kVllm, "--attention-backend", "NAME", "auto takes the kernels of the processor", kEngine, "xformers"),
-    nothing(kVllm, "--quantization", "METHOD", "what a checkpoint is quantised with is read from it", kEngine, "awq*"),
-    nothing(kVllm, "--quantization", "METHOD", "what a checkpoint is quantised with is read from it", kEngine, "gptq*"),
-    nothing(kVllm, "--quantization", "METHOD", "what a checkpoint is quantised with is read from it", kEngine,
-            "compressed-tensors"),
-    refused(kVllm, "--quantization", "METHOD",
-            "--quantization int8 is the one at load time; checkpoints are read as "
-            "they are",
-            kEngine, "fp8*"),
-    refused(kVllm, "--quantization", "METHOD",
-            "--quantization int8 is the one at load time; checkpoints are read as "
-            "they are",
-            kEngine, "bitsandbytes"),
 
     // What speed and memory are on a GPU, and how many there are.
     nothing(kVllm,
@@ -88,6 +76,7 @@ constexpr ForeignFlag kRows[] = {
             "--intial-incremental-detokenization-offset",
             "VALUE", kNoSetting),
     nothing(kVllm, "-O0 -O1 -O2 -O3", "", kNoSetting),
+    nothing(kVllm, "--max-logprobs", "N", kNoSetting, "generate translate"),
     stands(kVllm, "--cpu-offload-gb", "N", "0", ""),
     nothing(kVllm, "--cpu-offload-gb", "N", "weights are in the processor's memory"),
     nothing(kVllm, "--code-revision", "REV", "no code from a model's folder is run"),
