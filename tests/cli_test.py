@@ -447,7 +447,7 @@ class CliTest(unittest.TestCase):
         self.assertTrue(report["interrupted"] and report["num_ok"] > 0, report)
 
     def test_what_is_not_supported_is_refused_by_name(self):
-        for flags, words in [(["--quantization", "awq"], "--quantization awq: int8 at load time is the only quantisation"),
+        for flags, words in [(["--quantization", "awq"], "--quantization awq: int8 and int4 are the quantisations at load time"),
                              (["--quantization", "best"], "--quantization best: unknown; this version has auto, none, int8"),
                              (["--kv-cache-dtype", "int4"], "--kv-cache-dtype int4: unknown; this version has auto, float32, "),
                              (["--dtype", "float8"], "--dtype float8: unknown; this version has auto, float32, bfloat16, float16"),

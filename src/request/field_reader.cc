@@ -120,7 +120,8 @@ Status read_stream_options(const FieldSpec& field, const Json& value, ParsedRequ
 
 Status read_chunking(const FieldSpec& field, const Json& value, ParsedRequest& request) {
   const Json* type = value.is_object() ? value.find("type") : nullptr;
-  const bool is_vad = type != nullptr && type->is_string() && type->as_string() == "server_vad";
+  const Json& said = type != nullptr ? *type : value;
+  const bool is_vad = said.is_string() && said.as_string() == "server_vad";  // a form may say it without an object
   if (!is_vad && !(value.is_string() && value.as_string() == "auto")) return refuse(field, value);
   request.body.cuts_at_pauses = true;
   return ok_status();

@@ -97,12 +97,8 @@ Json kind_schema(const FieldSpec& field) {
       return json_object(
           {{"type", "object"},
            {"properties", json_object({{field.words[0], json_object({{"type", Json::Array{"boolean", "null"}}})}})}});
-    case FieldKind::kChunking:
-      return any_of(
-          {json_object({{"enum", Json::Array{"auto"}}}),
-           json_object({{"type", "object"},
-                        {"properties", json_object({{"type", json_object({{"enum", Json::Array{"server_vad"}}})}})},
-                        {"required", Json::Array{"type"}}})});
+    case FieldKind::kChunking:  // what a form says; an object's members are fields of their own there
+      return json_object({{"type", "string"}, {"enum", Json::Array{"auto", "server_vad"}}});
     case FieldKind::kFile: return json_object({{"type", "string"}, {"format", "binary"}});
     case FieldKind::kAny:
     case FieldKind::kIgnored: return Json::object();

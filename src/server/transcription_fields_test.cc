@@ -139,6 +139,7 @@ TEST_F(TranscriptionFields, AVadFilterCutsAtPauses) {
   EXPECT_EQ(body({{"vad_filter", "true"}}), at_pauses);
   EXPECT_EQ(body({{"vad_filter", "true"}, {"chunking_strategy", "auto"}}), at_pauses);
   EXPECT_EQ(body({{"chunking_strategy", R"({"type": "server_vad"})"}}), at_pauses);
+  EXPECT_EQ(body({{"chunking_strategy", "server_vad"}}), at_pauses);
   EXPECT_EQ(body({{"vad_filter", "false"}}), body({}));
 }
 
