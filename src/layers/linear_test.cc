@@ -221,7 +221,8 @@ TEST_F(CodedLinear, OnlyInt8RoundsWhatTheCodesMean) {
     for (const WeightFormat& storage : {kFloat32Format, kFloat16Format, kBFloat16Format, kInt8Format}) {
       if (storage == values.format) continue;
       const WeightFormat& kept = storage == kInt8Format ? kInt8Format : kFloat32Format;
-      EXPECT_EQ(product(load(*coded, spec(), storage), x_), product(load(*widened, spec(), kept), x_))
+      const std::vector<float> expected = product(load(*widened, spec(), kept), x_);
+      EXPECT_EQ(product(load(*coded, spec(), storage), x_), expected)
           << weight_format_name(values.format) << " as " << weight_format_name(storage);
       const bool is_16_bit = storage == kFloat16Format || storage == kBFloat16Format;
       const bool stays =
