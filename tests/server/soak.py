@@ -202,7 +202,7 @@ def soak_for(setup, minutes, is_attacked=False):
             refused = {what: count for what, count in met.items() if what.endswith(" 429")}
             assert not refused, f"honest clients were refused: {refused}"
         for name, server, sampler in zip(("text", "speech"), (text, speech), samplers):
-            setup.becomes_idle(server, 1.0, f"{name}: nothing runs, all blocks free after")
+            setup.becomes_idle(server, 5.0 if is_attacked else 1.0, f"{name}: nothing runs, all blocks free after")  # what came last is tokenised
             gone = serving.wait_until(lambda: server.num_descriptors() <= idle[server] + 1, 5 * setup.time_factor)
             assert gone is not None, f"{name}: {server.num_descriptors()} descriptors, {idle[server]} at the start"
             check_flat(setup, name, sampler.samples, (MAX_GROWTH_ATTACKED if is_attacked else MAX_GROWTH)[name])
