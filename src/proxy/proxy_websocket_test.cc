@@ -264,7 +264,7 @@ TEST_F(ProxyWebSocketTest, ASideThatGoesTakesTheOtherOneAlong) {
   {
     RawClient client(server_->port());
     open(client);
-    instance->record->wait_for_open();
+    expect_echo(client, "here");
   }
   EXPECT_EQ(instance->record->wait_for_close(), WebSocketCode::kBroken);
   wait_for_none_open();
