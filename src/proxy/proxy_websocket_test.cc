@@ -25,7 +25,7 @@ struct Echo : Upstream {
         return decision;
       }
       seen.add(request.method + " " + request.query, true);
-      for (const auto& [header, value] : request.headers) seen.add(header + ": " + value, true);
+      for (const auto& [header, value] : request.headers) seen.add(str_cat(header, ": ", value), true);
       auto handler = std::make_unique<EchoHandler>(record);
       if (greets) handler->greeting = "hello";
       decision.upgrade =
@@ -100,6 +100,7 @@ TEST_F(ProxyWebSocketTest, TheInstanceSeesTheClientsHandshake) {
   open(client);
   const auto seen = instance.seen.wait_for_messages(9);
   std::vector<std::string> lines;
+  lines.reserve(seen.size());
   for (const auto& line : seen) lines.push_back(line.bytes);
   EXPECT_THAT(lines, ::testing::UnorderedElementsAre(
                          "GET intent=transcription&x=%41", "Host: a", "Connection: Upgrade", "Upgrade: websocket",
@@ -114,7 +115,7 @@ TEST_F(ProxyWebSocketTest, HandshakesThatAreNoneDoNotReachAnInstance) {
   const auto ask = [&](const std::string& bytes) {
     RawClient client(server_->port());
     client.send(bytes);
-    const auto response = client.read_response();
+    auto response = client.read_response();
     EXPECT_EQ(client.read_all(), "") << "the connection ends";
     return response;
   };
