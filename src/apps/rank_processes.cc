@@ -35,7 +35,7 @@ std::vector<std::string> rank_arguments(const Flags& flags, const EngineConfig& 
     }
   }
   // What one rank would say of the model, the first says.
-  arguments.push_back("--log-level=error");
+  arguments.emplace_back("--log-level=error");
   arguments.push_back(str_cat("--tensor-parallel-size=", config.tensor_parallel_size));
   arguments.insert(arguments.end(), {"--", config.model});
   return arguments;
@@ -104,7 +104,6 @@ void RankProcesses::run() {
     if (now >= *kill_at) break;
   }
   children_.clear();  // kills those that are left
-  // Nobody is left to wait for, until the owner knows.
 }
 
 bool RankProcesses::start_all() {
