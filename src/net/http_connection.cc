@@ -449,9 +449,10 @@ asio::awaitable<HttpConnection::After> HttpConnection::serve_tunnel(const HttpRe
   exchange->detach();
   tunnel_.emplace(socket_, context_.options, std::move(tunnel));
   if (is_stopped_) tunnel_->stop();
-  auto served = tunnel_->run(std::exchange(input_, {}));
+  auto served = tunnel_->run(std::exchange(input_, {}), peer_has_closed_);
   const TunnelConnection::End end = co_await std::move(served);
   tunnel_.reset();
+  peer_has_closed_ = end.client_has_ended;
   context_.service.on_done(request, 101, exchange->seconds(), exchange->num_sent_bytes() + end.num_sent_bytes);
   co_return end.was_ended && !is_stopped_ && !peer_has_closed_ ? After::kLinger : After::kClose;
 }

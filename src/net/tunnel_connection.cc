@@ -37,7 +37,7 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
         poll_(client.get_executor()),
         end_wake_(client.get_executor(), asio::steady_timer::time_point::max()) {}
 
-  asio::awaitable<End> run(std::string from_client);
+  asio::awaitable<End> run(std::string from_client, bool client_has_ended);
   void end();
 
  private:
@@ -47,6 +47,7 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
     tcp::socket& to;
     std::optional<Steady::time_point> read_begin, write_begin;
     uint64_t num_bytes = 0;  // that were passed on
+    bool has_ended = false;  // the end of `from` was read
   };
 
   void begin(std::string from_client);
@@ -55,7 +56,7 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
   asio::awaitable<error_code> write(Direction& direction, std::string_view bytes);
   asio::awaitable<void> watch();
   void check(Steady::time_point now);
-  void end_direction(const Direction& direction, const error_code& error, bool was_reading);
+  void end_direction(const Direction& direction);
   void drop(bool reset);
 
   tcp::socket& client_;
@@ -69,7 +70,8 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
   bool must_end_ = false, was_ended_ = false;
 };
 
-asio::awaitable<TunnelConnection::End> TunnelConnection::Impl::run(std::string from_client) {
+asio::awaitable<TunnelConnection::End> TunnelConnection::Impl::run(std::string from_client, bool client_has_ended) {
+  to_server_.has_ended = client_has_ended;
   try {
     if (!must_end_) begin(std::move(from_client));
   } catch (const std::exception& exception) {
@@ -80,7 +82,9 @@ asio::awaitable<TunnelConnection::End> TunnelConnection::Impl::run(std::string f
     [[maybe_unused]] const auto ignored = co_await end_wake_.async_wait(kAsTuple);
   }
   end();
-  co_return End{.was_ended = was_ended_, .num_sent_bytes = to_client_.num_bytes};
+  co_return End{.was_ended = was_ended_,
+                .client_has_ended = to_server_.has_ended,
+                .num_sent_bytes = to_client_.num_bytes};
 }
 
 void TunnelConnection::Impl::begin(std::string from_client) {
@@ -112,19 +116,17 @@ asio::awaitable<void> TunnelConnection::Impl::pass(Direction& direction, std::st
   std::array<char, kReadBytes> buffer;
   std::string_view bytes = first_bytes;
   error_code error;
-  bool was_reading = false;
   while (!error && !must_end_) {
-    was_reading = false;
     error = co_await write(direction, bytes);
-    if (error || must_end_) break;
-    was_reading = true;
+    if (error || must_end_ || direction.has_ended) break;
     direction.read_begin = Steady::now();
     size_t num_read = 0;
     std::tie(error, num_read) = co_await direction.from.async_read_some(asio::buffer(buffer), kAsTuple);
     direction.read_begin.reset();
+    direction.has_ended = error == asio::error::eof;
     bytes = std::string_view(buffer.data(), num_read);
   }
-  if (!must_end_) end_direction(direction, error, was_reading);
+  if (!must_end_) end_direction(direction);
 }
 
 asio::awaitable<error_code> TunnelConnection::Impl::write(Direction& direction, std::string_view bytes) {
@@ -140,11 +142,10 @@ asio::awaitable<error_code> TunnelConnection::Impl::write(Direction& direction, 
   co_return error;
 }
 
-void TunnelConnection::Impl::end_direction(const Direction& direction, const error_code& error, bool was_reading) {
-  const bool is_end = was_reading && error == asio::error::eof;
+void TunnelConnection::Impl::end_direction(const Direction& direction) {
   if (&direction == &to_client_) {
-    was_ended_ = is_end;
-    return is_end ? end() : drop(false);
+    was_ended_ = direction.has_ended;
+    return was_ended_ ? end() : drop(false);
   }
   // What the server has said already still goes to the client.
   half_open_begin_ = Steady::now();
@@ -192,8 +193,8 @@ TunnelConnection::TunnelConnection(tcp::socket& client, const HttpServerOptions&
 
 TunnelConnection::~TunnelConnection() = default;
 
-asio::awaitable<TunnelConnection::End> TunnelConnection::run(std::string from_client) {
-  return impl_->run(std::move(from_client));
+asio::awaitable<TunnelConnection::End> TunnelConnection::run(std::string from_client, bool client_has_ended) {
+  return impl_->run(std::move(from_client), client_has_ended);
 }
 
 void TunnelConnection::stop() { impl_->end(); }

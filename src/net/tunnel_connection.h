@@ -32,10 +32,12 @@ class TunnelConnection final {
 
   struct End {
     bool was_ended = false;  // by the server, and the client has all of it: our sending side is shut down
+    bool client_has_ended = false;  // its end was read: to read on would wait for ever
     uint64_t num_sent_bytes = 0;
   };
-  // Passes bytes on until both sides have ended. `from_client`: bytes that came behind the request. Call once.
-  boost::asio::awaitable<End> run(std::string from_client);
+  // Passes bytes on until both sides have ended. `from_client`: bytes that came behind the request;
+  // `client_has_ended`: its end was read behind them, which Asio tells once. Call once.
+  boost::asio::awaitable<End> run(std::string from_client, bool client_has_ended);
 
   void stop();  // ends it. REQUIRES: the client's socket is closed
 

@@ -276,6 +276,20 @@ TEST_F(ProxyWebSocketTest, ASideThatGoesTakesTheOtherOneAlong) {
   wait_for_none_open();
 }
 
+// Whether its end is read before the tunnel begins or by the tunnel differs from one to the next.
+TEST_F(ProxyWebSocketTest, AClientThatLeavesWithTheHandshakesLastByteIsGoneForTheInstance) {
+  Echo instance("p0");
+  start({&instance});
+  for (int i = 1; i <= 200; ++i) {
+    {
+      RawClient client(server_->port());
+      open(client);
+    }
+    ASSERT_TRUE(becomes_true([&] { return instance.record->num_closes() == i; })) << i;
+    wait_for_none_open();
+  }
+}
+
 TEST_F(ProxyWebSocketTest, DrainingWaitsForOpenOnes) {
   Echo instance("p0");
   start({&instance});
