@@ -207,17 +207,7 @@ def check_honest(setup, quiet, beside, what, elsewhere=None):
 def stalled_bodies_hold_nothing(setup):
     """513 clients with a head and one byte, 128 that announce 8 MiB and send 64 KiB: honest clients are served all along."""
     with live_server(setup) as server:
-        quiet = honest_p99(lambda: one_request(server))
-        count = setup.scaled(513, 60)
-        stalled = [server.connect() for _ in range(count)]
-        for connection in stalled:
-            send_all(connection, SIZED + b"Content-Length: 100000\r\n\r\n{")
-        announcing = [server.connect() for _ in range(setup.scaled(128, 16))]
-        for connection in announcing:
-            send_all(connection, SIZED + b"Content-Length: 8388608\r\n\r\n" + b" " * 65536)
-        time.sleep(0.5)
-
-        def one_beside():
+        def one_of_many():
             seconds = one_request(server)
             with server.connect() as connection:  # head and body apart: on its way for a moment, as an upload is
                 send_all(connection, SIZED + b"Content-Length: %d\r\n\r\n" % len(BODY))
@@ -226,7 +216,16 @@ def stalled_bodies_hold_nothing(setup):
                 assert connection.read_answer().status == 200
             return seconds
 
-        check_honest(setup, quiet, honest_p99(one_beside), f"{count + len(announcing)} stalled bodies")
+        quiet = honest_p99(one_of_many)  # with the same pauses, from which processors wake
+        count = setup.scaled(513, 60)
+        stalled = [server.connect() for _ in range(count)]
+        for connection in stalled:
+            send_all(connection, SIZED + b"Content-Length: 100000\r\n\r\n{")
+        announcing = [server.connect() for _ in range(setup.scaled(128, 16))]
+        for connection in announcing:
+            send_all(connection, SIZED + b"Content-Length: 8388608\r\n\r\n" + b" " * 65536)
+        time.sleep(0.5)
+        check_honest(setup, quiet, honest_p99(one_of_many), f"{count + len(announcing)} stalled bodies")
         for connection in stalled + announcing:
             connection.reset()
 
