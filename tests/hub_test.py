@@ -50,8 +50,9 @@ class HubCase(unittest.TestCase):
         return err
 
     def start(self, *arguments, **changes):
+        # Shells start what runs behind them with SIGINT ignored, and what is ignored stays so.
         process = subprocess.Popen([str(BINARY), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=self.env(**changes), cwd=self.folder)
+                                   env=self.env(**changes), cwd=self.folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process

@@ -10,7 +10,8 @@ teacher forcing (the tokens of float32's greedy answers), of every model; greedy
 float32 finds as probable. Models: the bundled one, and ../shared's where they are. Prints each gate with figure, limit and verdict, and closes
 with `N passed, N failed`.
 
-Speech has three gates of agreement: recordings, in windows of 30 s that begin every 3 s (cut by PyAV: python3-av, or `pip install av`), clips of synthetic
+Agreement counts twice: over all positions, and over decisive ones, where float32's most probable token leads by 0.2 nats. The rest
+are near ties, which any rounding turns. Speech has three gates of agreement: recordings, in windows of 30 s that begin every 3 s (cut by PyAV: python3-av, or `pip install av`), clips of synthetic
 English, and of other languages.
 """
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import wave
+from dataclasses import dataclass
 from pathlib import Path
 
 from repo import ROOT
@@ -27,6 +29,8 @@ SHARED = ROOT.parent / "shared"
 BUNDLED = ROOT / "models" / "g2p"
 MAX_WER_RISE = 0.3          # points absolute
 MIN_AGREEMENT = 0.99        # of positions: more than that
+DECISIVE_NATS = 0.2         # between float32's two most probable tokens: a position below is a near tie
+MIN_DECISIVE_AGREEMENT = 0.995
 MIN_SAME_OUTPUTS = 0.99     # of answers
 EQUAL_SCORE = 0.01          # nats of a whole answer that still count as equal in score
 GATES = ("wer", "agreement", "outputs")
@@ -62,13 +66,30 @@ def top_tokens(answer):
     return [min(entry, key=lambda token: entry[token]["rank"]) for entry in answer["prompt_logprobs"][1:]]
 
 
+def is_decisive(entry):
+    """Whether the most probable token of a position leads by more than a near tie."""
+    first, second = sorted((token["logprob"] for token in entry.values()), reverse=True)[:2]
+    return first - second >= DECISIVE_NATS
+
+
+@dataclass
+class Agreement:
+    """Positions, those where both have the same most probable token, and both counts of float32's decisive positions."""
+    same: int = 0
+    total: int = 0
+    same_decisive: int = 0
+    decisive: int = 0
+
+
 def agreement(ours, theirs):
-    """(positions where both have the same most probable token, positions) of two lists of scored answers."""
-    same = total = 0
+    """The Agreement of two lists of scored answers, of which `ours` says what is decisive."""
+    found = Agreement()
     for a, b in zip(ours, theirs, strict=True):
-        tops = list(zip(top_tokens(a), top_tokens(b), strict=True))
-        same, total = same + sum(x == y for x, y in tops), total + len(tops)
-    return same, total
+        for entry, x, y in zip(a["prompt_logprobs"][1:], top_tokens(a), top_tokens(b), strict=True):
+            found.total, found.same = found.total + 1, found.same + (x == y)
+            if is_decisive(entry):
+                found.decisive, found.same_decisive = found.decisive + 1, found.same_decisive + (x == y)
+    return found
 
 
 def judge_outputs(reference, candidate, score_of):
@@ -249,20 +270,24 @@ def forced(requests, answers):
     for request, answer in zip(requests, answers, strict=True):
         ids = {"prompt_token_ids": answer["prompt_token_ids"] + answer["outputs"][0]["token_ids"]}
         has_audio = isinstance(request["prompt"], dict) and "multi_modal_data" in request["prompt"]
-        found.append({"prompt": {**request["prompt"], **ids}, "prompt_logprobs": 1} if has_audio else
-                     {"prompt": request["prompt"], "decoder_prompt": ids, "prompt_logprobs": 1})
+        found.append({"prompt": {**request["prompt"], **ids}, "prompt_logprobs": 2} if has_audio else
+                     {"prompt": request["prompt"], "decoder_prompt": ids, "prompt_logprobs": 2})
     return found
 
 
 def forced_agreement(model, requests, answers, baseline, candidate):
-    """(positions of the same most probable token, positions)"""
     scored = forced(requests, answers)
     return agreement(*(engine.generate(model, scored, score=True) for engine in (baseline, candidate)))
 
 
-def gate_agreement(report, name, same, total):
-    report.gate(f"top-1 agreement, {name}", f"{100 * same / total:.3f} % of {total} positions", f"> {100 * MIN_AGREEMENT:.0f} %",
-                same / total > MIN_AGREEMENT)
+def gate_agreement(report, name, found):
+    for kind, same, total, least in (("", found.same, found.total, MIN_AGREEMENT),
+                                     (", decisive", found.same_decisive, found.decisive, MIN_DECISIVE_AGREEMENT)):
+        if not total:
+            report.skip(f"top-1 agreement, {name}{kind}", "no such position")
+            continue
+        report.gate(f"top-1 agreement, {name}{kind}", f"{100 * same / total:.3f} % of {total} positions ({total - same} differ)",
+                    f"> {100 * least:g} %", same / total > least)
 
 
 def gate_speech_agreement(report, scratch, baseline, candidate):
@@ -276,11 +301,11 @@ def gate_speech_agreement(report, scratch, baseline, candidate):
         return forced_agreement(model, requests, answers, baseline, candidate)
 
     try:
-        gate_agreement(report, f"{model.name}, recordings", *measure(recorded_windows(scratch)))
+        gate_agreement(report, f"{model.name}, recordings", measure(recorded_windows(scratch)))
     except ImportError:
         report.skip("top-1 agreement of recordings", "PyAV is missing: apt install python3-av")
     for name, is_english in (("English clips", True), ("clips of other languages", False)):
-        gate_agreement(report, f"{model.name}, {name}", *measure([(path, language) for path, language, _ in clips() if (language == "en") == is_english]))
+        gate_agreement(report, f"{model.name}, {name}", measure([(path, language) for path, language, _ in clips() if (language == "en") == is_english]))
 
 
 def gate_outputs(report, model, requests, answers, baseline, candidate):
@@ -317,7 +342,7 @@ def check(options):
     for model, requests in text_models(options.limit) if {"agreement", "outputs"} & set(wanted) else ():
         requests, answers = without_errors(model, requests, baseline.generate(model, requests))
         if "agreement" in wanted:
-            gate_agreement(report, model.name, *forced_agreement(model, requests, answers, baseline, candidate))
+            gate_agreement(report, model.name, forced_agreement(model, requests, answers, baseline, candidate))
         if "outputs" in wanted:
             gate_outputs(report, model, requests, answers, baseline, candidate)
     if "agreement" in wanted:  # speech's answers are judged by their words

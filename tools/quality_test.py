@@ -3,9 +3,10 @@ import unittest
 import quality
 
 
-def scored(*tops):
-    """An answer of --score: of each position the ranks of its tokens."""
-    return {"prompt_logprobs": [None, *({str(top): {"rank": 1}, "7": {"rank": 3}} for top in tops)]}
+def scored(*tops, lead=1.0):
+    """An answer of --score: of each position the ranks of its tokens, of which the first leads by `lead` nats."""
+    return {"prompt_logprobs": [None, *({str(top): {"rank": 1, "logprob": -0.5}, "70": {"rank": 2, "logprob": -0.5 - lead},
+                                         "7": {"rank": 9, "logprob": -8.0}} for top in tops)]}
 
 
 class WordErrors(unittest.TestCase):
@@ -25,8 +26,15 @@ class WordErrors(unittest.TestCase):
 
 class Agreement(unittest.TestCase):
     def test_compares_the_most_probable_token_of_each_position(self):
-        self.assertEqual(quality.agreement([scored(1, 2, 3)], [scored(1, 9, 3)]), (2, 3))
-        self.assertEqual(quality.agreement([scored(1), scored(2)], [scored(1), scored(2)]), (2, 2))
+        found = quality.agreement([scored(1, 2, 3)], [scored(1, 9, 3)])
+        self.assertEqual((found.same, found.total), (2, 3))
+        found = quality.agreement([scored(1), scored(2)], [scored(1), scored(2)])
+        self.assertEqual((found.same, found.total), (2, 2))
+
+    def test_near_ties_of_the_reference_are_not_decisive(self):
+        reference = [scored(1, 2, lead=0.19), scored(3, 4, lead=0.21)]
+        found = quality.agreement(reference, [scored(1, 9, lead=5.0), scored(3, 9, lead=0.0)])
+        self.assertEqual((found.same, found.total, found.same_decisive, found.decisive), (2, 4, 1, 2))
 
     def test_answers_of_other_lengths_do_not_compare(self):
         with self.assertRaises(ValueError):
@@ -76,7 +84,7 @@ class Inputs(unittest.TestCase):
         answer = {"prompt_token_ids": [2, 0], "outputs": [{"token_ids": [5, 2]}]}
         [text, audio] = quality.forced([{"prompt": "word", "max_tokens": 3}, {"prompt": {"prompt_token_ids": [1], "multi_modal_data": {"audio": "x"}}}],
                                        [answer, answer])
-        self.assertEqual(text, {"prompt": "word", "decoder_prompt": {"prompt_token_ids": [2, 0, 5, 2]}, "prompt_logprobs": 1})
+        self.assertEqual(text, {"prompt": "word", "decoder_prompt": {"prompt_token_ids": [2, 0, 5, 2]}, "prompt_logprobs": 2})
         self.assertEqual(audio["prompt"], {"prompt_token_ids": [2, 0, 5, 2], "multi_modal_data": {"audio": "x"}})
 
 

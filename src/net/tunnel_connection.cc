@@ -82,9 +82,8 @@ asio::awaitable<TunnelConnection::End> TunnelConnection::Impl::run(std::string f
     [[maybe_unused]] const auto ignored = co_await end_wake_.async_wait(kAsTuple);
   }
   end();
-  co_return End{.was_ended = was_ended_,
-                .client_has_ended = to_server_.has_ended,
-                .num_sent_bytes = to_client_.num_bytes};
+  co_return End{
+      .was_ended = was_ended_, .client_has_ended = to_server_.has_ended, .num_sent_bytes = to_client_.num_bytes};
 }
 
 void TunnelConnection::Impl::begin(std::string from_client) {

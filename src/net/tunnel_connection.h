@@ -31,7 +31,7 @@ class TunnelConnection final {
   TunnelConnection& operator=(const TunnelConnection&) = delete;
 
   struct End {
-    bool was_ended = false;  // by the server, and the client has all of it: our sending side is shut down
+    bool was_ended = false;         // by the server, and the client has all of it: our sending side is shut down
     bool client_has_ended = false;  // its end was read: to read on would wait for ever
     uint64_t num_sent_bytes = 0;
   };

@@ -56,31 +56,14 @@ struct Dot {
 };
 
 // Members as in dot_generic.h; sums as in dot_avx2.h.
-struct NibbleDot {
-  static constexpr int kVecBytes = 64;  // 16 columns
+struct NibbleDot : NibbleDotBase {
   static constexpr int kTileRows = 6;
   static constexpr int kSums = 12;
   static constexpr int kMostInputs = 32;
 
-  typedef __m512i Sum;
-  typedef __m512i Part;
-  struct Codes {
-    __m512i low, high;
-  };
-
-  static void start(Sum& sum, int32_t inputs) { sum = _mm512_set1_epi32(-8 * inputs); }
-  static void start_with_zeros(Sum& sum, int32_t inputs, const int16_t* zeros) {
-    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(zeros));
-    const __m512i whole = _mm512_maskz_cvtepi16_epi32(Vec::kAll, halves);
-    sum = _mm512_mullo_epi32(_mm512_sub_epi32(_mm512_set1_epi32(-8), whole), _mm512_set1_epi32(inputs));
-  }
   static void begin(Part& part, const Sum& /*sum*/) { part = _mm512_setzero_si512(); }
   static void end(Sum& sum, const Part& part) {
     sum = _mm512_add_epi32(sum, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
-  }
-  static Codes load(const uint8_t* p) {
-    const __m512i both = _mm512_loadu_si512(p), mask = _mm512_set1_epi8(15);
-    return {_mm512_and_si512(both, mask), _mm512_and_si512(_mm512_srli_epi16(both, 4), mask)};
   }
   static void add(Part& part, const Codes& codes, const int8_t* q) {
     int32_t first, second;
@@ -89,12 +72,6 @@ struct NibbleDot {
     part = _mm512_add_epi16(part, _mm512_maddubs_epi16(codes.low, _mm512_set1_epi32(first)));
     part = _mm512_add_epi16(part, _mm512_maddubs_epi16(codes.high, _mm512_set1_epi32(second)));
   }
-  template <class V>
-  static typename V::Reg to_float(const Sum& sum) {
-    return _mm512_maskz_cvtepi32_ps(V::kAll, sum);
-  }
-  [[gnu::always_inline]] static void prefetch(const void* p) { Vec::prefetch(p); }
-  [[gnu::always_inline]] static void prefetch_l2(const void* p) { Vec::prefetch_l2(p); }
 };
 
 }  // namespace transept::TRANSEPT_AVX512_LEVEL

@@ -213,6 +213,8 @@ void take_info(const ExecutorInfo& info, const RunnerChoices& choices, LoadedMod
   set_storage_flags(info.weight_storage, loaded.config);
   for (const std::string& line : info.report) log_info(line);
   if (!choices.types.report.empty()) log_info(choices.types.report);
+  const std::string faster = faster_storage_note(info.packed_layers, info.isa);
+  if (!faster.empty()) log_info(faster);
 }
 
 // Brings the other ranks to the point where they wait for plans.

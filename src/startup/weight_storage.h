@@ -8,6 +8,7 @@
 
 #include "base/isa.h"
 #include "base/status.h"
+#include "layers/packing.h"
 #include "startup/engine_config.h"
 #include "tensor/dtype.h"
 #include "tensor/weight_format.h"
@@ -41,6 +42,11 @@ struct StorageTypes {
 // --kv-cache-dtype is unknown. REQUIRES: check_features() has accepted the config.
 StatusOr<StorageTypes> storage_types(const EngineConfig& config, Isa isa, const StoredWeights& stored,
                                      int64_t model_width);
+
+// What --quantization int8 and int4 would make of the bytes that a step reads, on a level whose kernels multiply such
+// codes fast, and where their price stands: a line of the start-up report. "": there is little to gain, because the
+// matrices are codes already, or too narrow.
+std::string faster_storage_note(const std::vector<PackedLayer>& layers, Isa isa);
 
 // Replaces the flags by the storage type that the matrices ended up with, for reports.
 void set_storage_flags(const std::optional<WeightFormat>& storage, EngineConfig& config);

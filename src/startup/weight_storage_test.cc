@@ -100,5 +100,31 @@ TEST(StorageTypes, AutoLeavesWhatOtherFlagsName) {
   EXPECT_THAT(report(flags("auto", "auto", "int8")), HasSubstr("KV cache in int8, as --kv-cache-dtype says"));
 }
 
+PackedLayer layer(int64_t n, int64_t k, WeightFormat format, size_t bytes_of_16_weights) {
+  PackedLayer layer{.format = {.weights = format}, .n = n, .k = k};
+  layer.bytes = static_cast<size_t>(n * k) * bytes_of_16_weights / 16;
+  return layer;
+}
+
+TEST(FasterStorage, SaysWhatIsReadOfTheBytesByName) {
+  // 8 bytes an output of 400 inputs, and 4 a group of 32.
+  EXPECT_THAT(faster_storage_note({layer(1000, 400, kFloat32Format, 64)}, Isa::kAvx2),
+              HasSubstr("--quantization int8 reads 26 % of these bytes of weights a step, int4 16 %;"));
+  EXPECT_THAT(faster_storage_note({layer(1000, 400, kFloat16Format, 32)}, Isa::kAmx),
+              HasSubstr("int8 reads 51 % of these bytes of weights a step, int4 31 %;"));
+  // Half of the bytes stay: (0.255 + 1) / 2.
+  EXPECT_THAT(
+      faster_storage_note({layer(1000, 400, kFloat32Format, 64), layer(4000, 100, kFloat32Format, 64)}, Isa::kAvx2),
+      HasSubstr("int8 reads 63 % of"));
+}
+
+TEST(FasterStorage, SaysNothingWhereThereIsLittleToGain) {
+  EXPECT_EQ(faster_storage_note({layer(1000, 400, kInt8Format, 16)}, Isa::kAvx2), "");
+  EXPECT_EQ(faster_storage_note({layer(1000, 400, kInt4Format, 10)}, Isa::kAvx2), "");
+  EXPECT_EQ(faster_storage_note({layer(1000, 191, kFloat32Format, 64)}, Isa::kAvx2), "") << "narrow";
+  EXPECT_EQ(faster_storage_note({layer(1000, 400, kFloat32Format, 64)}, Isa::kGeneric), "");
+  EXPECT_EQ(faster_storage_note({}, Isa::kAvx2), "");
+}
+
 }  // namespace
 }  // namespace transept

@@ -4,8 +4,10 @@ A checkpoint's bits are compared by packing: `transept pack` writes every tensor
 equal tensors, read under the same names. Answers are compared by tests/golden.py over folders without safetensors.
 """
 import argparse
+import json
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench"))  # for checkpoints
+
+import checkpoints
 import hostile
 from layouts import LAYOUTS
 
@@ -25,6 +30,8 @@ WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json")
 FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HARM_SECONDS = 1.0  # of a processor, beyond an ordinary start: the machine may be busy
 HARM_MEMORY = 1 << 30
+LOADING_ROUNDS = 7  # of which the median counts
+LOADING_MIB = 64  # that files of torch may take beyond safetensors
 
 
 class Cases:
@@ -144,6 +151,33 @@ def answer(cases, sources, root_name, layout):
     cases.check(name, "" if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:])
 
 
+def load(cases):
+    """A published shape of 300 MB loads from files of torch within 1.3 times of safetensors' time, and in as much memory."""
+    layouts = {"zipped": 1.3, "legacy": 1.3, "transposed": 1.3}
+    if not any(cases.wants(f"loading/{layout}") for layout in layouts):
+        return
+    source = checkpoints.make("opus-mt", cases.scratch / "shapes")
+    folders = {"safetensors": source}
+    for layout in layouts:
+        folders[layout] = make_folder(source, fresh(cases, f"loading_{layout}"))
+        LAYOUTS[layout](read_state(source), folders[layout])
+    taken = {layout: [] for layout in folders}
+    for _ in range(LOADING_ROUNDS):
+        for layout, folder in folders.items():
+            code, out, err = cases.run("bench", "latency", folder, "--quantization", "int8", "--input-len", 4, "--output-len", 2,
+                                       "--repeats", 1, "--json")
+            assert code == 0, err
+            report = json.loads(out)
+            taken[layout].append((report["load_s"], report["peak_rss_bytes"]))
+    seconds = {layout: statistics.median(s for s, _ in rounds) for layout, rounds in taken.items()}
+    memory = {layout: min(m for _, m in rounds) for layout, rounds in taken.items()}
+    for layout, most in layouts.items():
+        ratio, more = seconds[layout] / seconds["safetensors"], (memory[layout] - memory["safetensors"]) / (1 << 20)
+        print(f"loading/{layout}: {ratio:.2f} of safetensors' {seconds['safetensors']:.2f} s, {more:+.0f} MiB", flush=True)
+        problems = [f"{ratio:.2f} times safetensors' time"] * (ratio > most) + [f"{more:.0f} MiB more"] * (more > LOADING_MIB)
+        cases.check(f"loading/{layout}", "; ".join(problems))
+
+
 def child_seconds():
     """Processor time of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -186,6 +220,7 @@ def main():
             compare_layouts(cases, source)
             compare_types(cases, source)
         refuse_types(cases, sources[0])
+        load(cases)
         harm(cases, sources[0])
         for layout in ("zipped", "legacy_transposed"):
             answer(cases, sources, "models", layout)
