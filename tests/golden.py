@@ -34,7 +34,7 @@ AXES = {"--attention-backend": ["reference", "cpu"], "--isa": [], "--block-size"
         "plans": ["as they are", "as bytes"], "drafts": ["none", "random"], "encoder": ["here", "in another process"]}
 # What the kernel says of this processor -> our level.
 ISA_FLAGS = {"generic": set(), "avx2": {"avx2", "fma", "f16c"}, "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"},
-             "avx512_vnni": {"avx512_vnni"}, "avx512_fp16": {"avx512_fp16"}, "amx": {"amx_tile", "amx_int8", "amx_bf16"}}
+             "avx512_vnni": {"avx512_vnni"}, "avx512_bf16": {"avx512_bf16"}, "avx512_fp16": {"avx512_fp16"}, "amx": {"amx_tile", "amx_int8", "amx_bf16"}}
 
 
 def main():

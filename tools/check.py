@@ -20,7 +20,8 @@ import format as formatting
 import lint
 import suites
 from repo import ROOT, changed_files, configure_command, jobs
-from suites import Result
+from results import Result, must_have_run
+from unit_tests import run_unit_tests
 
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads; of these the check itself builds what threads are made of with
@@ -82,7 +83,7 @@ def with_fresh_log(name, run):
 
 def with_log(name, run):
     """Runs a suite whose log's end is shown if something failed."""
-    result = suites.must_have_run(with_fresh_log(name, run))
+    result = must_have_run(with_fresh_log(name, run))
     if result.failed:
         result.notes += tail(LOGS / f"{name}.log")
     return result
@@ -134,7 +135,7 @@ def sanitized_step(preset, labels=()):
     built = build_step(preset, *wanted)
     if built.failed or not wanted:
         return built
-    return suites.must_have_run(with_fresh_log(f"test-{preset}", lambda log: suites.unit_tests(preset, log, labels)))
+    return must_have_run(with_fresh_log(f"test-{preset}", lambda log: run_unit_tests(preset, log, labels)))
 
 
 def fuzz_step(seconds):
@@ -173,7 +174,7 @@ def steps(base, slow, fuzz_seconds):
         Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), beside=True),
         Step("texts", lambda: of_problems(check_text.check_tree()), beside=True),
         Step("tools", lambda: with_log("tools", suites.python_tests), beside=True),
-        Step("unit tests", lambda: suites.must_have_run(with_fresh_log("test-release", lambda log: suites.unit_tests("release", log)))),
+        Step("unit tests", lambda: must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log)))),
         Step("reference's answers", lambda: golden_step("release", *matrix)),
         Step("shared answers", shared_step),
         Step("official clients", clients_step, beside=True),

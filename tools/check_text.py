@@ -7,7 +7,7 @@ import sys
 from repo import ROOT, tree_files
 
 MAX_LINES, MAX_KERNEL_LINES = 600, 800
-KERNEL = re.compile(r"_(avx2|avx512|vnni|fp16|amx)\.cc$")
+KERNEL = re.compile(r"_(avx2|avx512|vnni|bf16|fp16|amx)\.cc$")
 CODE = (".cc", ".h", ".py", ".cmake", ".sh")
 TEXT = CODE + (".md", ".txt", ".json", ".yml", "")
 DISABLED = re.compile(r"\bDISABLED_\w+|@unittest\.skip\b|#if 0\b")

@@ -1,5 +1,4 @@
 """The suites that both ./dev test and ./dev check run. Each returns a Result."""
-import functools
 import os
 import re
 import shutil
@@ -9,27 +8,11 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import docs
 from repo import ROOT, jobs
-
-
-@dataclass
-class Result:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    notes: list = field(default_factory=list)  # lines for people: what was skipped and why
-    seconds: Counter = field(default_factory=Counter)  # of each group of cases, where the suite says them
-
-
-def must_have_run(result, what=""):
-    """The result, with a failure if not one case ran or said why it did not: a suite that vanished is no success."""
-    if not (result.passed or result.failed or result.skipped):
-        result.failed = 1
-        result.notes.append(f"failed: {what}{': ' if what else ''}not one case ran")
-    return result
+from results import Result, must_have_run
+from unit_tests import run_unit_tests
 
 
 def run_logged(command, log):
@@ -41,53 +24,16 @@ def run_logged(command, log):
         return subprocess.run(command, cwd=ROOT, stdout=sink, stderr=sink, stdin=subprocess.DEVNULL).returncode == 0
 
 
-def unit_tests(preset, log, labels=(), name_filter=""):
-    """ctest over build/PRESET: every case of every folder, or of the folders given."""
-    report = ROOT / "build" / preset / "ctest.xml"
-    report.unlink(missing_ok=True)
-    command = ["ctest", "--test-dir", f"build/{preset}", "-j", str(jobs()), "--output-on-failure",
-               f"--no-tests={'ignore' if name_filter else 'error'}", "--output-junit", str(report)]
-    command += ["-L", "^(" + "|".join(labels) + ")$"] if labels else []
-    command += ["-R", name_filter] if name_filter else []
-    succeeded = run_logged(command, log)
-    return read_report(report, succeeded)
-
-
-def read_report(report, succeeded):
-    """Counts of a JUnit file of ctest, the words of what failed, and how many were skipped for which reason."""
-    result, reasons = Result(), Counter()
-    for case in ElementTree.parse(report).getroot().iter("testcase") if report.exists() else ():
-        result.seconds[re.split(r"[./]", case.get("name"))[0]] += float(case.get("time") or 0)
-        if case.get("status") == "run":
-            result.passed += 1
-        elif case.find("skipped") is not None:
-            result.skipped += 1
-            reasons[skip_reason(case)] += 1
-        else:
-            result.failed += 1
-            words = (case.findtext("system-out") or "").strip().splitlines()
-            result.notes += [f"failed: {case.get('name')}", *(f"    {line}" for line in words[-40:])]
-    result.notes += [f"skipped: {count} ({reason})" for reason, count in reasons.items()]
-    if not succeeded and not result.failed:
-        result.failed += 1
-        result.notes.append("failed: ctest itself")
-    return result
-
-
-def skip_reason(case):
-    """The message of GTEST_SKIP, without the name of one file: the line after "file:line: Skipped"."""
-    lines = (case.findtext("system-out") or "").splitlines()
-    after = [lines[i + 1].strip() for i, line in enumerate(lines[:-1]) if line.endswith("Skipped")]
-    return re.sub(r"(\.\./shared)\S*", r"\1", after[0]) if after else "no reason given"
-
-
 def python_tests(log, name_filter="", binary=None):
     """The tests of the tools themselves, and of the binary as a user runs it (build/release's unless another is given)."""
     files = [path for folder in ("tools", "tests", "bench") for path in sorted((ROOT / folder).glob("*_test.py"))]
     log.parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(jobs()) as pool:
         results = pool.map(lambda path: python_test(path, log, name_filter, binary), files)
-        return functools.reduce(combined, results, Result())
+        total = Result()
+        for result in results:
+            total.add(result)
+        return total
 
 
 def python_test(path, log, name_filter, binary):
@@ -103,11 +49,6 @@ def python_test(path, log, name_filter, binary):
     failed = max(len(outcomes) - passed - len(skipped), 0 if done.returncode in (0, 5) else 1)
     result = Result(passed, failed, len(skipped), skipped, Counter({path.stem: time.monotonic() - start}))
     return result if name_filter else must_have_run(result, path.name)  # unittest is content with a file without tests
-
-
-def combined(left, right):
-    return Result(left.passed + right.passed, left.failed + right.failed, left.skipped + right.skipped, left.notes + right.notes,
-                  left.seconds + right.seconds)
 
 
 def goldens(binary, log, root=None, arguments=()):
@@ -130,7 +71,7 @@ def shared_checks(binary, root, log):
             chosen = ["--root", str(root / folder)] if folder else []
             command = [sys.executable, str(root / script), "--transept", str(binary), *chosen, f"--args={' '.join([*flags, *more])}"]
             if (root / script).exists():
-                result = combined(result, run_suite(command, log))
+                result.add(run_suite(command, log))
     return result
 
 
@@ -197,7 +138,8 @@ def documentation(binary, log):
     else:
         built = run_logged([sys.executable, "tools/docs.py"], log)
         site = Result(passed=int(built), failed=int(not built), notes=[] if built else ["failed: the documentation site"])
-    return combined(site, run_suite([sys.executable, "tests/docs/run.py", "--transept", str(binary)], log))
+    site.add(run_suite([sys.executable, "tests/docs/run.py", "--transept", str(binary)], log))
+    return site
 
 
 def hub_tests(binary, log, name_filter=""):

@@ -3,16 +3,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from suites import Result, must_have_run, python_test, read_closing_line, read_report
-
-REPORT = """<testsuite>
-<testcase name="A.a" status="run"><system-out>[ OK ]</system-out></testcase>
-<testcase name="A.b" status="fail"><failure message=""/><system-out>x.cc:3: Failure
-left 1, right 2</system-out></testcase>
-<testcase name="A.c" status="notrun"><skipped message="x"/><system-out>x_test.cc:9: Skipped
-no ../shared/golden/text/bart</system-out></testcase>
-</testsuite>"""
-
+from results import Result, must_have_run
+from suites import python_test, read_closing_line
 
 class Counts(unittest.TestCase):
     def test_closing_lines(self):
@@ -40,17 +32,6 @@ class Counts(unittest.TestCase):
             self.assertEqual((result.passed, result.failed), (0, 1))
             self.assertIn("gone_test.py", result.notes[0])
             self.assertEqual(python_test(path, Path(folder) / "log", "another", None).failed, 0)
-
-    def test_reports_of_ctest(self):
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.xml"
-            report.write_text(REPORT)
-            result = read_report(report, False)
-            self.assertEqual((result.passed, result.failed, result.skipped), (1, 1, 1))
-            self.assertIn("failed: A.b", result.notes)
-            self.assertTrue(any("left 1, right 2" in note for note in result.notes))
-            self.assertIn("skipped: 1 (no ../shared)", result.notes)
-            self.assertEqual(read_report(Path(folder) / "absent.xml", False).failed, 1)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import sys
 
 import suites
 from repo import ROOT, build
+from unit_tests import run_unit_tests
 
 
 def main():
@@ -18,7 +19,7 @@ def main():
     log = ROOT / "build" / options.preset / "test.log"
     log.unlink(missing_ok=True)
     binary = suites.binary_of(options.preset)
-    runs = [("unit tests", suites.unit_tests(options.preset, log, name_filter=options.filter)),
+    runs = [("unit tests", run_unit_tests(options.preset, log, name_filter=options.filter)),
             ("tools", suites.python_tests(log, options.filter, binary))]
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])
     if binary:

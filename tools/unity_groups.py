@@ -17,7 +17,7 @@ from pathlib import Path
 
 # A call's limit. Longer calls save little more, and the last one would be waited for.
 MAX_SOURCES, MAX_LINES = 16, 3000
-ALONE = re.compile(r"(_(avx2|avx512|avx512_vnni|amx|fuzz|bench)|/main)\.cc$")
+ALONE = re.compile(r"(_(avx2|avx512|avx512_vnni|avx512_bf16|amx|fuzz|bench)|/main)\.cc$")
 TEMPLATE = re.compile(r"^template <[^\n]*?>(?= \w|\n)\s*", re.MULTILINE)  # what stands before a declaration
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMMENT_OR_TEXT = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*(?:.|\n)*?\*/')

@@ -68,7 +68,7 @@ std::vector<FlagSpec> engine_flags() {
        "in it on processors with AMX",
        kEngine},
       {"attention-backend", "auto|reference|cpu", "auto", "the kernels of attention; reference is the oracle", kEngine},
-      {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_fp16|amx", "auto", "pin the kernels' instruction level",
+      {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_bf16|avx512_fp16|amx", "auto", "pin the kernels' instruction level",
        kEngine},
       {"device", "auto|cpu", "auto", "where the model runs", kEngine},
       {"quantization", "none|int8|int4|auto", "none, or what the checkpoint or packed folder says",

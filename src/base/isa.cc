@@ -11,7 +11,7 @@
 namespace transept {
 namespace {
 
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "avx512_fp16", "amx"};
+constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx"};
 constexpr int kNumLevels = static_cast<int>(std::size(kNames));
 
 #if defined(__x86_64__)
@@ -50,7 +50,8 @@ Isa detect() {
                       (states & 0xe6) == 0xe6;  // F, DQ, BW, VL
   if (!avx512) return Isa::kAvx2;
   if (!has(seven.c, 11)) return Isa::kAvx512;
-  if (!has(seven.d, 23)) return Isa::kAvx512Vnni;
+  if (!has(cpuid(7, 1).a, 5)) return Isa::kAvx512Vnni;
+  if (!has(seven.d, 23)) return Isa::kAvx512Bf16;
   const bool amx =
       has(seven.d, 22) && has(seven.d, 24) && has(seven.d, 25) && (states & 0x60000) == 0x60000;  // BF16, TILE, INT8
   return amx && tiles_granted() ? Isa::kAmx : Isa::kAvx512Fp16;
@@ -84,7 +85,7 @@ StatusOr<Isa> parse_isa(std::string_view name) {
     return static_cast<Isa>(i);
   }
   return invalid_argument("--isa ", name,
-                          ": unknown; one of auto, generic, avx2, avx512, avx512_vnni, avx512_fp16, amx");
+                          ": unknown; one of auto, generic, avx2, avx512, avx512_vnni, avx512_bf16, avx512_fp16, amx");
 }
 
 }  // namespace transept

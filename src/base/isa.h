@@ -9,9 +9,9 @@
 
 namespace transept {
 
-enum class Isa { kGeneric, kAvx2, kAvx512, kAvx512Vnni, kAvx512Fp16, kAmx };
+enum class Isa { kGeneric, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAvx512Fp16, kAmx };
 
-// "generic", "avx2", "avx512", "avx512_vnni", "avx512_fp16" or "amx".
+// "generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "avx512_fp16" or "amx".
 std::string_view isa_name(Isa isa);
 
 // Returns the highest level of this processor and operating system; detects it once per process. kAmx only if the

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "avx512_fp16", "amx"};
+constexpr std::string_view kNames[] = {"generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx"};
 
 TEST(Isa, PresentLevelsRunFromGenericToTheHighest) {
   const std::vector<Isa> levels = present_isas();
@@ -59,6 +59,12 @@ TEST(Isa, AgreesWithTheCompilersDetection) {
   }
   if (isa >= Isa::kAvx512Vnni) {
     EXPECT_TRUE(__builtin_cpu_supports("avx512vnni"));
+  }
+  if (isa == Isa::kAvx512Vnni) {
+    EXPECT_FALSE(__builtin_cpu_supports("avx512bf16"));
+  }
+  if (isa >= Isa::kAvx512Bf16) {
+    EXPECT_TRUE(__builtin_cpu_supports("avx512bf16"));
   }
 }
 #endif

@@ -245,7 +245,8 @@ const RoundedGemmKernels* rounded_kernels(const OpKernels& kernels, const Packed
     const bool few = tiles == nullptr || num_rounded <= tiles->int8_vector_rows;
     return few ? &kernels.gemm_int8 : &tiles->int8;
   }
-  return w.format().inputs == InputRounding::kBFloat16 && tiles != nullptr ? &tiles->bfloat16 : nullptr;
+  if (w.format().inputs != InputRounding::kBFloat16) return nullptr;
+  return tiles != nullptr ? &tiles->bfloat16 : kernels.gemm_rounded_bfloat16;
 }
 
 // Rows that one rounding would cost much take two. Each row is judged by itself, so that what runs beside it does not
@@ -458,7 +459,9 @@ int32_t num_leaves(int64_t k, const PackedFormat& format) {
 }
 
 bool multiplies_in_bfloat16(const PackedFormat& format, Isa isa) {
-  return format.inputs == InputRounding::kBFloat16 && op_kernels(isa).tiles != nullptr;
+  const OpKernels& kernels = op_kernels(isa);
+  return format.inputs == InputRounding::kBFloat16 &&
+         (kernels.tiles != nullptr || kernels.gemm_rounded_bfloat16 != nullptr);
 }
 
 void cpu_ops::gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,

@@ -2,14 +2,14 @@
 // thread calls with a Context; the work runs on the context's threads.
 //
 // float32, bfloat16 and float16 weights: weights are widened, arithmetic is float32.
-// bfloat16 weights whose inputs are rounded to bfloat16 (InputRounding), at a level with tiles for them (AMX): rows of
-// x are rounded to bfloat16. Products are exact and sums float32; of every 32 inputs the even and the odd ones are
-// added separately. Subnormals are zero. int8 weights: each row of x is quantised to 255 steps between its least and
-// its largest entry (0 included): q = round(x / scale) + zero. Sums are exact integers, then scaled. A row that holds
-// infinity or NaN gives NaN. int8 weights with wide inputs (InputRounding::kWide): a row is quantised to 127 steps on
-// either side of 0. A second q takes the remainder, in steps of scale / 254. With kOutliers, this is done for a row
-// only if one rounding would lose more than 1 % of its root mean square. The estimate: rounding moves each entry other
-// than 0 by 1 / sqrt(12) steps.
+// bfloat16 weights whose inputs are rounded to bfloat16 (InputRounding), at a level that multiplies it (avx512_bf16 and
+// amx): rows of x are rounded to bfloat16. Products are exact and sums float32; vectors add the second input of a
+// pair before the first, tiles (AMX) the even and the odd ones of every 32 separately. Subnormals are zero. int8
+// weights: each row of x is quantised to 255 steps between its least and its largest entry (0 included): q = round(x /
+// scale) + zero. Sums are exact integers, then scaled. A row that holds infinity or NaN gives NaN. int8 weights with
+// wide inputs (InputRounding::kWide): a row is quantised to 127 steps on either side of 0. A second q takes the
+// remainder, in steps of scale / 254. With kOutliers, this is done for a row only if one rounding would lose more than
+// 1 % of its root mean square. The estimate: rounding moves each entry other than 0 by 1 / sqrt(12) steps.
 //
 // int4 and float4 weights: each is widened to float32 where it is used, and the bits are those of the product with the
 // float32 matrix of such numbers. int4 weights whose inputs are rounded in groups (InputRounding::kGroups): of each
@@ -69,7 +69,7 @@ struct GemmInput {
 };
 
 // The leaves of a whole product of k inputs: a power of two, at most kMostLeaves, which divides k (for panels of two
-// inputs: into pairs; for tiles of AMX: into whole ones; for int4: into eights, or into
+// inputs: into pairs; for inputs rounded to bfloat16: into whole tiles of AMX; for int4: into eights, or into
 // groups where inputs are rounded so). All levels have the same.
 constexpr int32_t kMostLeaves = 8;
 int32_t num_leaves(int64_t k, const PackedFormat& format);

@@ -37,11 +37,12 @@ void sizes(benchmark::internal::Benchmark* b) {
   const auto add = [&](int64_t n, int64_t k, int64_t m, Isa isa, int64_t format) {
     b->Args({n, k, m, static_cast<int64_t>(isa), format});
   };
-  for (const Isa isa : {Isa::kAmx, Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
+  for (const Isa isa : {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512Vnni, Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
     for (const int64_t m : {1, 2, 4, 8, 16, 32, 64, 512, 1500}) {
       for (const int64_t format : {0, 1, 2, 3, 4}) {
         const bool is_slow = isa == Isa::kGeneric && m >= 64;
         const bool has_own = isa == Isa::kAmx          ? format >= 2
+                             : isa == Isa::kAvx512Bf16 ? format == 4
                              : isa == Isa::kAvx512Vnni ? format == 2 || format == 3
                                                        : format < 4;
         if (has_own && !is_slow) add(3072, 768, m, isa, format);
@@ -53,6 +54,7 @@ void sizes(benchmark::internal::Benchmark* b) {
          {std::pair<int64_t, int64_t>{384, 384}, {512, 512}, {1024, 4096}, {4096, 1024}, {50272, 1024}}) {
       if (m == 1500 && n > 10000) continue;
       for (const int64_t format : {0, 2}) add(n, k, m, Isa::kAvx512Vnni, format);
+      add(n, k, m, Isa::kAvx512Bf16, 4);
       for (const int64_t format : {2, 4}) add(n, k, m, Isa::kAmx, format);
     }
   }

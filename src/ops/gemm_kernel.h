@@ -115,26 +115,21 @@ template <class V, int kRows, int kAll>
   return tree;
 }
 
-// Computes the sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums
-// [kRows][row_floats]. Element (r, t) of x is x[r * row_step + t * k_step]. If kAhead, prefetches half a panel's bytes
-// from `ahead` on, for later tiles.
-template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
-inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w,
-                      int64_t panel_weights, const char* ahead, int64_t k, int64_t leaf_k, float* sums,
-                      int row_floats) {
-  constexpr int kAll = kVecs * kPanels;
+// Computes the sums of kRows rows and kAll vectors of columns, of num_leaves leaves, into sums [kRows][row_floats].
+// add_leaf(acc) adds the next leaf to acc.
+template <class V, int kRows, int kAll, class AddLeaf>
+[[gnu::always_inline]] inline void sum_leaves(int64_t num_leaves, float* sums, int row_floats, AddLeaf&& add_leaf) {
   alignas(64) float tree[kTreeLevels * kRows * kAll * V::kLanes];
   typename V::Reg acc[kRows][kAll];
-  for (int64_t leaf = 0, left = k;; ++leaf) {
+  for (int64_t leaf = 0;; ++leaf) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
       for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
     }
-    gemm_leaf<V, W, kRows, kVecs, kPanels, kAhead>(x, row_step, k_step, w, panel_weights, ahead, leaf_k, acc);
+    add_leaf(acc);
     float* waiting = add_waiting_leaves<V>(leaf, tree, acc);
-    left -= leaf_k;
-    if (left <= 0) break;
+    if (leaf + 1 == num_leaves) break;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
@@ -146,6 +141,19 @@ inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const ty
 #pragma GCC unroll 16
     for (int c = 0; c < kAll; ++c) V::store(sums + r * row_floats + c * V::kLanes, acc[r][c]);
   }
+}
+
+// Computes the sums of kRows rows and kVecs vectors of columns of each of kPanels panels, into sums
+// [kRows][row_floats]. Element (r, t) of x is x[r * row_step + t * k_step]. If kAhead, prefetches half a panel's bytes
+// from `ahead` on, for later tiles.
+template <class V, class W, int kRows, int kVecs, int kPanels, bool kAhead>
+inline void gemm_tile(const float* x, int64_t row_step, int64_t k_step, const typename W::Type* w,
+                      int64_t panel_weights, const char* ahead, int64_t k, int64_t leaf_k, float* sums,
+                      int row_floats) {
+  sum_leaves<V, kRows, kVecs * kPanels>(
+      leaf_k < k ? k / leaf_k : 1, sums, row_floats, [&](auto& acc) __attribute__((always_inline)) {
+        gemm_leaf<V, W, kRows, kVecs, kPanels, kAhead>(x, row_step, k_step, w, panel_weights, ahead, leaf_k, acc);
+      });
 }
 
 // Applies bias, activation and residual, and stores columns [column, column + num_columns) of num_rows rows.

@@ -42,6 +42,7 @@ constexpr OpKernels make_op_kernels() {
       .find_rough = &find_rough_rows<V>,
       .find_statistics = &find_row_statistics<V>,
       .tiles = nullptr,
+      .gemm_rounded_bfloat16 = nullptr,
       .layer_norm = &layer_norm_row<V>,
       .sum = &sum_row<V>,
       .deviation = &deviation_row<V>,

@@ -114,7 +114,8 @@ struct OpKernels {
                      bool* is_rough);
   // Sets the statistics [m] of rows [begin, end) of x.
   void (*find_statistics)(const GemmJob& job, int64_t row_begin, int64_t row_end, RowStatistics* statistics);
-  const TileGemmKernels* tiles;  // or null
+  const TileGemmKernels* tiles;                     // or null
+  const RoundedGemmKernels* gemm_rounded_bfloat16;  // inputs rounded to bfloat16, of levels without tiles; or null
 
   void (*layer_norm)(const float* x, int64_t n, const float* weight, const float* bias, float epsilon, float* y);
   // layer_norm in pieces, for means over more than a row: the sum, the sum of (x - mean)^2, and the normalised row.
@@ -145,6 +146,9 @@ extern const OpKernels kOpKernels;
 }
 namespace avx512_vnni {
 extern const OpKernels kOpKernels;
+}
+namespace avx512_bf16 {  // with the avx512_vnni table
+extern const RoundedGemmKernels kBFloat16Kernels;
 }
 namespace amx {  // with the avx512_vnni table
 extern const TileGemmKernels kTileGemmKernels;

@@ -24,17 +24,27 @@ constexpr PackedFormat kInt8Formats[] = {
     {kInt8Format}, {kInt8Format, InputRounding::kWide}, {kInt8Format, InputRounding::kOutliers}};
 
 // How a level adds a product to a sum: plain code rounds twice.
-enum class Chain { kTwoRoundings, kFused, kRoundedInputs };
+enum class Chain { kTwoRoundings, kFused, kPairs, kTiles };
 
 Chain chain_of(const PackedFormat& format, Isa isa) {
-  if (multiplies_in_bfloat16(format, isa)) return Chain::kRoundedInputs;
+  if (multiplies_in_bfloat16(format, isa)) return isa >= Isa::kAmx ? Chain::kTiles : Chain::kPairs;
   return isa == Isa::kGeneric ? Chain::kTwoRoundings : Chain::kFused;
 }
 
-// Inputs [begin, end) of one output. Of rounded inputs the even and the odd ones of every 32 are added apart.
+float rounded(float x) { return bfloat16_to_float(float_to_bfloat16(x)); }
+
+// Inputs [begin, end) of one output. Of rounded inputs vectors add those of a pair one after the other, the second one
+// first (VDPBF16PS); tiles add the even and the odd ones of every 32 apart.
 float leaf_as_defined(const float* x, const float* w, int64_t begin, int64_t end, Chain chain) {
   float sum = 0;
-  if (chain != Chain::kRoundedInputs) {
+  if (chain == Chain::kPairs) {
+    for (int64_t t = begin; t < end; t += 2) {
+      if (t + 1 < end) sum += rounded(x[t + 1]) * w[t + 1];
+      sum += rounded(x[t]) * w[t];
+    }
+    return sum;
+  }
+  if (chain != Chain::kTiles) {
     for (int64_t t = begin; t < end; ++t) sum = chain == Chain::kFused ? std::fma(x[t], w[t], sum) : x[t] * w[t] + sum;
     return sum;
   }
@@ -42,7 +52,7 @@ float leaf_as_defined(const float* x, const float* w, int64_t begin, int64_t end
     float even = 0, odd = 0;
     for (int64_t t = from; t < std::min(from + 32, end); ++t) {
       float& part = t % 2 == 0 ? even : odd;
-      part = std::fma(bfloat16_to_float(float_to_bfloat16(x[t])), w[t], part);
+      part = std::fma(rounded(x[t]), w[t], part);
     }
     sum += even + odd;
   }
@@ -84,8 +94,8 @@ class LeavesTest : public ::testing::TestWithParam<Isa> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, LeavesTest,
-                         ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16,
-                                           Isa::kAmx),
+                         ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
+                                           Isa::kAvx512Fp16, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 std::string about(const PackedFormat& format, int64_t m, int64_t n, int64_t k, int64_t leaves) {

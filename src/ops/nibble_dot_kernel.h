@@ -148,33 +148,14 @@ template <class V, class D, bool kZeros, int kRows, int kVecs, int kPanels>
 template <class V, class D, bool kZeros, int kRows, int kVecs, int kPanels>
 inline void nibble_dot_tile(const RoundedJob& job, int64_t row, const uint8_t* panel, int column, float* sums,
                             int row_floats) {
-  constexpr int kAll = kVecs * kPanels;
-  alignas(64) float tree[kTreeLevels * kRows * kAll * V::kLanes];
-  typename V::Reg acc[kRows][kAll];
-  const int64_t group = job.gemm.nibbles.group, num_groups = job.gemm.k / group, leaf_groups = job.gemm.leaf_k / group;
+  const int64_t leaf_groups = job.gemm.leaf_k / job.gemm.nibbles.group;
   int64_t g = 0;
-  for (int64_t leaf = 0;; ++leaf) {
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
-    }
-    for (const int64_t end = g + leaf_groups; g < end; ++g) {
-      nibble_dot_add<V, D, kZeros, kRows, kVecs, kPanels>(job, row, g, panel, column, acc);
-    }
-    float* waiting = add_waiting_leaves<V>(leaf, tree, acc);
-    if (g >= num_groups) break;
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) V::store(waiting + (r * kAll + c) * V::kLanes, acc[r][c]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int c = 0; c < kAll; ++c) V::store(sums + r * row_floats + c * V::kLanes, acc[r][c]);
-  }
+  sum_leaves<V, kRows, kVecs * kPanels>(
+      job.gemm.k / job.gemm.leaf_k, sums, row_floats, [&](auto& acc) __attribute__((always_inline)) {
+        for (const int64_t end = g + leaf_groups; g < end; ++g) {
+          nibble_dot_add<V, D, kZeros, kRows, kVecs, kPanels>(job, row, g, panel, column, acc);
+        }
+      });
 }
 
 template <class V, class D, bool kZeros, int kRows, int kPanels>

@@ -84,50 +84,33 @@ template <class V, NibbleKind kKind, int kRows, int kVecs, int kPanels>
 inline void nibble_tile(const NibbleView& of, const float* x, int64_t row_step, int64_t k_step, const uint8_t* panel,
                         int column, int64_t k, int64_t leaf_k, float* sums, int row_floats) {
   constexpr int kAll = kVecs * kPanels;
-  alignas(64) float tree[kTreeLevels * kRows * kAll * V::kLanes];
-  typename V::Reg acc[kRows][kAll];
   NibbleScales<V, kKind, kVecs, kPanels> scales{of, panel, column};
   const typename V::Table table = V::load_table(of.table);
   const uint8_t* w = panel + column * kColumnBytes;
   int64_t t = 0, next_group = 0;
-  for (int64_t leaf = 0;; ++leaf) {
+  sum_leaves<V, kRows, kAll>(
+      k / leaf_k, sums, row_floats, [&](auto& acc) __attribute__((always_inline)) {
+        for (const int64_t end = t + leaf_k; t < end; t += kStepInputs) {
+          if (kKind != NibbleKind::kInputGroups && t == next_group) {
+            scales.move_to(t / of.group);
+            next_group += of.group;
+          }
+          typename V::Nibbles codes[kAll];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) acc[r][c] = V::zero();
-    }
-    for (const int64_t end = t + leaf_k; t < end; t += kStepInputs) {
-      if (kKind != NibbleKind::kInputGroups && t == next_group) {
-        scales.move_to(t / of.group);
-        next_group += of.group;
-      }
-      typename V::Nibbles codes[kAll];
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) {
-        const uint8_t* p = w + c / kVecs * of.panel_bytes + c % kVecs * V::kLanes * kColumnBytes;
-        codes[c] = V::load_nibbles(p);
-        if (c % kVecs * V::kLanes * kColumnBytes % 64 == 0) {
-          V::prefetch(p + kPrefetchBytes);
-          V::prefetch_l2(p + kPanels * of.panel_bytes);  // these panels are half as long as others: ask for the next
+          for (int c = 0; c < kAll; ++c) {
+            const uint8_t* p = w + c / kVecs * of.panel_bytes + c % kVecs * V::kLanes * kColumnBytes;
+            codes[c] = V::load_nibbles(p);
+            if (c % kVecs * V::kLanes * kColumnBytes % 64 == 0) {
+              V::prefetch(p + kPrefetchBytes);
+              V::prefetch_l2(p +
+                             kPanels * of.panel_bytes);  // these panels are half as long as others: ask for the next
+            }
+          }
+          nibble_inputs<V, kKind, kRows, kVecs, kPanels>(x, row_step, k_step, t, table, codes, scales, acc);
+          x += kStepInputs * k_step;
+          w += kStepBytes;
         }
-      }
-      nibble_inputs<V, kKind, kRows, kVecs, kPanels>(x, row_step, k_step, t, table, codes, scales, acc);
-      x += kStepInputs * k_step;
-      w += kStepBytes;
-    }
-    float* waiting = add_waiting_leaves<V>(leaf, tree, acc);
-    if (t >= k) break;
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) V::store(waiting + (r * kAll + c) * V::kLanes, acc[r][c]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int c = 0; c < kAll; ++c) V::store(sums + r * row_floats + c * V::kLanes, acc[r][c]);
-  }
+      });
 }
 
 static inline const uint8_t* nibble_panel(const GemmJob& job, int64_t panel) {

@@ -7,6 +7,7 @@
 // whatever the other rows. Sums of floats are made of leaves (ops/gemm.h), each of whole steps of 64 bytes.
 #pragma once
 
+#include "ops/bfloat16_kernel.h"
 #include "ops/int8_kernel.h"
 #include "ops/tile.h"
 
@@ -65,22 +66,6 @@ void quantize_dense_rows(const RoundedJob& job, int64_t row_begin, int64_t row_e
                                      : quantize_row<V, D>(x, given, job.gemm.k, depth, to, 4);
     scales[r] = code.scale;
     zeros[r] = code.zero;
-  }
-}
-
-template <class V>
-void round_rows_to_bfloat16(const RoundedJob& job, int64_t row_begin, int64_t row_end, void* q, float* /*scales*/,
-                            int32_t* /*zeros*/) {
-  const int64_t k = job.gemm.k, depth = job.gemm.depth;
-  for (int64_t r = row_begin; r < row_end; ++r) {
-    const float* x = job.gemm.x + r * job.gemm.x_stride;
-    uint16_t* to = static_cast<uint16_t*>(q) + r * depth;
-    for (int64_t i = 0; i < depth; i += V::kLanes) {
-      const int64_t left = k - i;
-      V::store_bfloat16(to + i, left <= 0           ? V::zero()
-                                : left >= V::kLanes ? V::load(x + i)
-                                                    : V::load_n(x + i, static_cast<int>(left)));
-    }
   }
 }
 

@@ -48,7 +48,7 @@ TEST(StorageTypes, NamesMeanWhatTheySay) {
 }
 
 TEST(StorageTypes, AutoHalvesFloatsOnEveryLevelThatWidensThemFast) {
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Fp16, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Fp16, Isa::kAmx}) {
     EXPECT_EQ(chosen(flags("auto"), kFloats, isa), "float16 int8 or float16") << isa_name(isa);
   }
   EXPECT_THAT(report(flags("auto")), HasSubstr("weights in float16, the fastest type that passes every gate"));
