@@ -89,7 +89,7 @@ std::string faster_storage_note(const std::vector<PackedLayer>& layers, Isa isa)
     in_int8 += stays ? bytes : weights + 8 * outputs;                          // a scale and a sum an output
     in_int4 += stays ? bytes : weights / 2 + 4 * weights / kInt4Format.group;  // a scale a group
   }
-  if (isa == Isa::kGeneric || in_int8 > kWorthSaying * now) return "";
+  if (isa == Isa::kGeneric || now == 0 || in_int8 > kWorthSaying * now) return "";
   const auto percent = [now](double bytes) { return str_cat(std::lround(100 * bytes / now), " %"); };
   return str_cat("faster by name: --quantization int8 reads ", percent(in_int8),
                  " of these bytes of weights a step, int4 ", percent(in_int4),
