@@ -65,11 +65,11 @@ std::vector<FlagSpec> engine_flags() {
   std::vector<FlagSpec> table = {
       {"dtype", "auto|float32|bfloat16|float16", "auto",
        "what weights are kept in; auto: as the folder has them; arithmetic is float32, but bfloat16 by name multiplies "
-       "in it on processors with AMX",
+       "in it on processors that do so fast (AMX, and AMD's with AVX-512 BF16)",
        kEngine},
       {"attention-backend", "auto|reference|cpu", "auto", "the kernels of attention; reference is the oracle", kEngine},
-      {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_bf16|avx512_fp16|amx", "auto", "pin the kernels' instruction level",
-       kEngine},
+      {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_bf16|avx512_fp16|amx", "auto",
+       "pin the kernels' instruction level", kEngine},
       {"device", "auto|cpu", "auto", "where the model runs", kEngine},
       {"quantization", "none|int8|int4|auto", "none, or what the checkpoint or packed folder says",
        "none, int8 (weights in 8 bits, inputs quantised row by row), int4 (weights in 4 bits, or the checkpoint's own "
