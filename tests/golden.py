@@ -45,6 +45,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--plain", action="append", default=[], metavar="AXIS", help="only the first value of this axis (plans, drafts, encoder, ..)")
+    parser.add_argument("--device", default="", help="run on this device (vulkan:lavapipe) whatever it has of these ways")
     parser.add_argument("--jobs", type=int, default=1, help="runs of the binary at a time (default: 1)")
     parser.add_argument("--show", type=int, default=20, help="failing cases printed in full (default: %(default)s)")
     options = parser.parse_args()
@@ -76,6 +77,8 @@ def choose_ways(options):
     levels, absent = present_levels()
     axes = {**AXES, "--isa": levels}
     axes |= {axis: axes[axis][:1] for axis in options.plain}
+    if options.device:  # what is the processor's alone: its backends and levels, a separated encoder
+        axes |= {"--attention-backend": ["auto"], "--isa": levels[-1:], "encoder": ["here"], "--device": [options.device]}
     notes = [f"skipped: instruction level {level}: this processor does not have it" for level in absent]
     everything = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
     if options.full:

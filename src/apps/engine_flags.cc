@@ -70,7 +70,10 @@ std::vector<FlagSpec> engine_flags() {
       {"attention-backend", "auto|reference|cpu", "auto", "the kernels of attention; reference is the oracle", kEngine},
       {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_bf16|avx512_fp16|amx", "auto",
        "pin the kernels' instruction level", kEngine},
-      {"device", "auto|cpu", "auto", "where the model runs", kEngine},
+      {"device", "auto|cpu|vulkan", "auto",
+       "where the model runs; auto: the processor. vulkan, vulkan:NUMBER, vulkan:NAME: a GPU, which transept devices "
+       "lists; one that computes on the processor is meant by its name alone",
+       kEngine},
       {"quantization", "none|int8|int4|auto", "none, or what the checkpoint or packed folder says",
        "none, int8 (weights in 8 bits, inputs quantised row by row), int4 (weights in 4 bits, or the checkpoint's own "
        "codes of 4; inputs in 8 bits, group by group), or auto: the fastest types that pass every "

@@ -28,6 +28,7 @@ const KernelSpec kRopeKernel{"rope", kTwoIntoOne, words(5)};
 const KernelSpec kTransposeKernel{"transpose", kOneToOne, words(3)};
 const KernelSpec kWriteKvKernel{"write_kv", kWriteKvUses, words(8)};
 const KernelSpec kAttentionKernel{"attention", kAttentionUses, words(21)};
+const KernelSpec kCaptureKernel{"capture", kAttentionUses, words(24)};
 const KernelSpec kChooseKernel{"choose", kOneToOne, words(2)};
 const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8)},
                                        {"product_float16", kProductUses, words(8)},
@@ -47,6 +48,7 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(transpose, kTransposeKernel),
                                          SHADER(write_kv, kWriteKvKernel),
                                          SHADER(attention, kAttentionKernel),
+                                         SHADER(capture, kCaptureKernel),
                                          SHADER(choose, kChooseKernel),
                                          SHADER(product_float32, kProductKernels[0]),
                                          SHADER(product_float16, kProductKernels[1]),

@@ -17,7 +17,7 @@ constexpr uint32_t kSharedBytes = 16384;
 constexpr uint32_t kPushBytes = kMaxOperands * 4 + kMaxArgumentBytes;
 
 extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kGatedActivationKernel, kAddRowsKernel, kRopeKernel,
-    kTransposeKernel, kWriteKvKernel, kAttentionKernel, kChooseKernel;
+    kTransposeKernel, kWriteKvKernel, kAttentionKernel, kCaptureKernel, kChooseKernel;
 // By format: float32, float16, bfloat16.
 extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
 

@@ -136,38 +136,55 @@ struct Keys {
   uint32_t block_size, block_stride, num_blocks, k_stride, v_stride, kv_heads, head_dim;
 };
 
-void record(Recorder& recorder, const DeviceAttention& args, const Keys& keys) {
+// The arguments of kernels/scores.glsl.
+std::vector<uint32_t> arguments_of(const DeviceAttention& args, const Keys& keys, uint32_t out_stride) {
   const DeviceBias& bias = args.bias;
   CHECK(args.heads > 0 && keys.kv_heads > 0 && args.heads % keys.kv_heads == 0);
-  CHECK(args.q.columns == args.heads * keys.head_dim && args.out.columns == args.q.columns &&
-        args.out.rows == args.q.rows && args.rows.size == uint64_t{args.q.rows} * sizeof(AttentionRow));
+  CHECK(args.q.columns == args.heads * keys.head_dim && args.rows.size == uint64_t{args.q.rows} * sizeof(AttentionRow));
   const bool is_table = bias.kind == BiasKind::kByDistance;
-  const uint32_t head_stride = bias.strides[1];
-  run(recorder, kAttentionKernel,
-      {args.q.stride,
-       keys.head_dim,
-       args.out.stride,
-       keys.head_dim,
-       args.heads / keys.kv_heads,
-       keys.head_dim,
-       bits(args.scale),
-       keys.block_size,
-       keys.block_stride,
-       keys.num_blocks,
-       keys.k_stride,
-       keys.head_dim,
-       keys.v_stride,
-       keys.head_dim,
-       static_cast<uint32_t>(bias.kind),
-       bias.strides[0],
-       head_stride,
-       bias.strides[2],
-       bias.strides[3],
-       is_table ? bias.max_distance : 0,
-       is_table ? bias.origin : 0},
-      {args.q.range(), keys.k, keys.v, args.rows, keys.tables,
-       bias.kind == BiasKind::kNone ? args.q.range() : bias.values, args.out.range()},
+  return {args.q.stride,
+          keys.head_dim,
+          out_stride,
+          keys.head_dim,
+          args.heads / keys.kv_heads,
+          keys.head_dim,
+          bits(args.scale),
+          keys.block_size,
+          keys.block_stride,
+          keys.num_blocks,
+          keys.k_stride,
+          keys.head_dim,
+          keys.v_stride,
+          keys.head_dim,
+          static_cast<uint32_t>(bias.kind),
+          bias.strides[0],
+          bias.strides[1],
+          bias.strides[2],
+          bias.strides[3],
+          is_table ? bias.max_distance : 0,
+          is_table ? bias.origin : 0};
+}
+
+// What is not there is bound all the same, and not read.
+BufferRange bias_values(const DeviceAttention& args) {
+  return args.bias.kind == BiasKind::kNone ? args.q.range() : args.bias.values;
+}
+
+void run(Recorder& recorder, const KernelSpec& kernel, const std::vector<uint32_t>& arguments,
+         std::initializer_list<BufferRange> operands, const Grid& grid) {
+  recorder.run(kernel, std::as_bytes(std::span(arguments)), std::span(operands.begin(), operands.size()), grid);
+}
+
+void record(Recorder& recorder, const DeviceAttention& args, const Keys& keys) {
+  CHECK(args.out.columns == args.q.columns && args.out.rows == args.q.rows);
+  run(recorder, kAttentionKernel, arguments_of(args, keys, args.out.stride),
+      {args.q.range(), keys.k, keys.v, args.rows, keys.tables, bias_values(args), args.out.range()},
       {.x = args.q.rows, .y = args.heads});
+}
+
+Keys keys_of(const DeviceKv& kv, const BufferRange& tables) {
+  check_kv(kv);
+  return {kv.cache, kv.cache, tables, kv.block_size, kv.block_stride, kv.num_blocks, 0, 0, kv.kv_heads, kv.head_dim};
 }
 
 }  // namespace
@@ -184,9 +201,18 @@ void record_write_kv(Recorder& recorder, const DeviceMatrix& k, const DeviceMatr
 }
 
 void record_attention(Recorder& recorder, const DeviceAttention& args, const DeviceKv& kv, const BufferRange& tables) {
-  check_kv(kv);
-  record(recorder, args,
-         {kv.cache, kv.cache, tables, kv.block_size, kv.block_stride, kv.num_blocks, 0, 0, kv.kv_heads, kv.head_dim});
+  record(recorder, args, keys_of(kv, tables));
+}
+
+void record_capture(Recorder& recorder, const DeviceAttention& args, const DeviceKv& kv, const BufferRange& tables,
+                    const DeviceCapture& capture) {
+  CHECK(capture.wanted.size == (uint64_t{capture.num_rows} + capture.num_heads) * sizeof(DeviceWanted));
+  const Keys keys = keys_of(kv, tables);
+  std::vector<uint32_t> arguments = arguments_of(args, keys, capture.row_stride);
+  arguments.insert(arguments.end(), {capture.num_rows, capture.index_stride, capture.num_keys});
+  run(recorder, kCaptureKernel, arguments,
+      {args.q.range(), keys.k, capture.wanted, args.rows, keys.tables, bias_values(args), capture.out},
+      {.x = capture.num_rows, .y = capture.num_heads});
 }
 
 void record_attention(Recorder& recorder, const DeviceAttention& args, const DeviceMatrix& k, const DeviceMatrix& v,

@@ -121,6 +121,21 @@ void record_attention(Recorder& recorder, const DeviceAttention& args, const Dev
 void record_attention(Recorder& recorder, const DeviceAttention& args, const DeviceMatrix& k, const DeviceMatrix& v,
                       uint32_t kv_heads);
 
+// The probabilities themselves, of chosen rows and heads; `args.out` is not written. wanted: DeviceWanted of num_rows
+// rows of q and their places in `out`, then of num_heads heads and their indices in `out`. out: [index][place][key]
+// float32 of num_keys keys; index_stride and row_stride count floats.
+struct DeviceWanted {
+  uint32_t from = 0, to = 0;
+};
+struct DeviceCapture {
+  BufferRange wanted;
+  uint32_t num_rows = 0, num_heads = 0;
+  BufferRange out;
+  uint32_t index_stride = 0, row_stride = 0, num_keys = 0;
+};
+void record_capture(Recorder& recorder, const DeviceAttention& args, const DeviceKv& kv, const BufferRange& tables,
+                    const DeviceCapture& capture);
+
 // Of each row of logits. What the device writes: 12 bytes a row.
 struct DeviceChoice {
   int32_t id = -1;  // the largest entry, the lowest on ties, never NaN; -1: there is none

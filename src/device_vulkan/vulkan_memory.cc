@@ -42,6 +42,7 @@ VulkanMemory::VulkanMemory(std::shared_ptr<VulkanDevice> device, const VkPhysica
     : device_(std::move(device)), properties_(properties) {
   const VulkanDeviceInfo& info = device_->info();
   max_bytes_ = std::min({info.max_range, info.max_allocation, kMostRange}) / kWord * kWord;
+  longest_bytes_ = std::max(max_bytes_, info.max_allocation / kWord * kWord);
   if (options.max_bytes > 0) max_bytes_ = std::min(max_bytes_, options.max_bytes / kWord * kWord);
   limit_bytes_ = static_cast<uint64_t>(static_cast<double>(info.free_bytes) * std::clamp(options.share, 0.0, 1.0));
 }
@@ -50,9 +51,15 @@ VulkanMemory::~VulkanMemory() {
   for (const auto& [id, buffer] : buffers_) destroy(buffer);
 }
 
-StatusOr<BufferId> VulkanMemory::allocate(uint64_t bytes, MemoryKind kind) {
-  if (bytes == 0 || bytes > max_bytes_) {
-    return invalid_argument("a buffer of ", bytes, " bytes: 1 to ", max_bytes_, " are possible");
+StatusOr<BufferId> VulkanMemory::allocate(uint64_t bytes, MemoryKind kind) { return allocate(bytes, kind, max_bytes_); }
+
+StatusOr<BufferId> VulkanMemory::allocate_long(uint64_t bytes) {
+  return allocate(bytes, MemoryKind::kDevice, longest_bytes_);
+}
+
+StatusOr<BufferId> VulkanMemory::allocate(uint64_t bytes, MemoryKind kind, uint64_t most) {
+  if (bytes == 0 || bytes > most) {
+    return invalid_argument("a buffer of ", bytes, " bytes: 1 to ", most, " are possible");
   }
   Buffer buffer{.size = (bytes + kWord - 1) / kWord * kWord, .kind = kind};
   if (kind == MemoryKind::kDevice && buffer.size > limit_bytes_ - std::min(limit_bytes_, used_bytes_)) {

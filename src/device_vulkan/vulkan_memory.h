@@ -27,6 +27,9 @@ class VulkanMemory final : public Buffers {
 
   uint64_t max_bytes() const override { return max_bytes_; }
   StatusOr<BufferId> allocate(uint64_t bytes, MemoryKind kind) override;
+  // The same of kind kDevice, and up to the device's largest allocation: an op still reaches max_bytes() of it in one
+  // range, a copy all.
+  StatusOr<BufferId> allocate_long(uint64_t bytes);
   void free(BufferId buffer) override;
   Status write(BufferId buffer, uint64_t begin, std::span<const std::byte> from) override;
   Status read(BufferId buffer, uint64_t begin, std::span<std::byte> to) const override;
@@ -49,13 +52,14 @@ class VulkanMemory final : public Buffers {
 
   VulkanMemory(std::shared_ptr<VulkanDevice> device, const VkPhysicalDeviceMemoryProperties& properties,
                Options options);
+  StatusOr<BufferId> allocate(uint64_t bytes, MemoryKind kind, uint64_t most);
   Status fill(Buffer& buffer) const;
   void destroy(const Buffer& buffer) const;
   StatusOr<uint32_t> memory_type(uint32_t allowed, MemoryKind kind) const;
 
   std::shared_ptr<VulkanDevice> device_;
   VkPhysicalDeviceMemoryProperties properties_;
-  uint64_t max_bytes_, limit_bytes_, used_bytes_ = 0;
+  uint64_t max_bytes_, longest_bytes_, limit_bytes_, used_bytes_ = 0;
   uint32_t last_ = 0;
   std::map<BufferId, Buffer> buffers_;
 };

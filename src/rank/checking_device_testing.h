@@ -20,7 +20,7 @@ class CheckingDeviceKind final : public DeviceKind {
   DeviceMemory& memory() const override;
   std::unique_ptr<Device> make_device(ThreadPool& threads, Isa isa) const override;
   StatusOr<std::shared_ptr<const AttentionBackend>> make_attention(const std::string& name) const override;
-  std::unique_ptr<const Selector> make_selector() const override;
+  std::unique_ptr<const Selector> make_selector(ThreadPool& threads, Isa isa) const override;
 
   struct Counts {
     std::atomic<int64_t> num_ops{0}, num_attentions{0}, num_selections{0};

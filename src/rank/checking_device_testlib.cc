@@ -66,6 +66,7 @@ class CheckingMemory final : public DeviceMemory {
   void fill(void* to, uint8_t value, size_t bytes) override {
     if (bytes > 0) std::memset(see(to, bytes), value, bytes);
   }
+  uint64_t free_bytes() const override { return host_memory().free_bytes(); }
 
   bool is_there(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
@@ -406,7 +407,7 @@ StatusOr<std::shared_ptr<const AttentionBackend>> CheckingDeviceKind::make_atten
   return std::shared_ptr<const AttentionBackend>(std::make_shared<CheckingAttention>(std::move(backend)));
 }
 
-std::unique_ptr<const Selector> CheckingDeviceKind::make_selector() const {
+std::unique_ptr<const Selector> CheckingDeviceKind::make_selector(ThreadPool& /*threads*/, Isa /*isa*/) const {
   return std::make_unique<CheckingSelector>();
 }
 

@@ -16,7 +16,9 @@ class CpuKind final : public DeviceKind {
     ASSIGN_OR_RETURN(std::unique_ptr<AttentionBackend> backend, make_attention_backend(name));
     return std::shared_ptr<const AttentionBackend>(std::move(backend));
   }
-  std::unique_ptr<const Selector> make_selector() const override { return make_cpu_selector(); }
+  std::unique_ptr<const Selector> make_selector(ThreadPool& /*threads*/, Isa /*isa*/) const override {
+    return make_cpu_selector();
+  }
 };
 
 }  // namespace

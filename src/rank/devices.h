@@ -23,7 +23,12 @@ class DeviceKind {
   virtual std::unique_ptr<Device> make_device(ThreadPool& threads, Isa isa) const = 0;
   // Shared by the replicas. Errors: an unknown name (lists those that the device has).
   virtual StatusOr<std::shared_ptr<const AttentionBackend>> make_attention(const std::string& name) const = 0;
-  virtual std::unique_ptr<const Selector> make_selector() const = 0;
+  // A rank's own. Borrows the threads, for what stays on the processor.
+  virtual std::unique_ptr<const Selector> make_selector(ThreadPool& threads, Isa isa) const = 0;
+  // Whether it multiplies with weights that are kept so.
+  virtual bool multiplies(const PackedFormat& /*format*/) const { return true; }
+  // What it is, for the start's report; "": the processor.
+  virtual std::string text() const { return ""; }
 };
 
 const DeviceKind& cpu_device_kind();

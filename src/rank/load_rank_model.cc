@@ -59,6 +59,12 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   StatusOr<std::unique_ptr<Model>> model = make_model(config, weights, {packing, *loaded.attention, options.part});
   weights->set_threads(nullptr);
   ASSIGN_OR_RETURN(loaded.model, std::move(model));
+  for (const PackedLayer& layer : loaded.packed_layers) {
+    if (options.device->multiplies(layer.format)) continue;
+    return unimplemented(layer.name, ": weights of ", weight_format_name(layer.format.weights), " on ",
+                         options.device->text(), ", which multiplies with float32, float16 and bfloat16 alone");
+  }
+  RETURN_IF_ERROR(device.status());
   const ModelSpec& spec = loaded.model->spec();
   char line[256];
   std::snprintf(line, sizeof line, "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights%s in %.2f s",
@@ -66,6 +72,7 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
                 format_bytes(weights->total_bytes()).c_str(), what_was_loaded(spec.part), seconds_since(begin));
   report.emplace_back(line);
   report.push_back("weights: " + storage_text(loaded.packed_layers));
+  if (!options.device->text().empty()) report.push_back("device: " + options.device->text());
   report.push_back(str_cat("compute: ", describe_arithmetic(loaded.packed_layers, options.isa), threads.num_threads(),
                            " threads, ", options.cpus.empty() ? "" : "pinned, ", isa_name(options.isa),
                            " kernels, attention backend ", loaded.attention->name()));

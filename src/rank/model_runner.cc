@@ -34,7 +34,7 @@ EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
     : options_(options),
       threads_(options.num_threads, options.cpus),
       device_(options.device->make_device(threads_, options.isa)),
-      selector_(options.device->make_selector()) {}
+      selector_(options.device->make_selector(threads_, options.isa)) {}
 
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(
     const ModelConfig& config, const std::shared_ptr<WeightMap>& weights, const Options& options) {
@@ -73,8 +73,9 @@ Status EncoderDecoderModelRunner::settle_limits() {
   for (const KvSpec& kv : kv_specs_) info_.tables.push_back({kv.owner, tokens_per_block(kv)});
   const int32_t self = spec().find_kv(KvKind::kSelf);
   info_.block_size = self < 0 ? options_.block_size : info_.tables[static_cast<size_t>(self)].tokens_per_block;
-  memory_left_ =
-      static_cast<uint64_t>(static_cast<double>(available_memory_bytes()) * kShareOfFreeMemory) / num_shares();
+  const DeviceMemory& memory = device_->memory();
+  memory_left_ = static_cast<uint64_t>(static_cast<double>(memory.free_bytes()) * kShareOfFreeMemory) / num_shares();
+  memory_left_ = std::min(memory_left_, memory.max_operand_bytes());
   RETURN_IF_ERROR(agree_on_memory());
   const std::optional<int32_t> asked = options_.max_model_len;
   const bool takes_default = has_no_limit(spec()) && !asked.has_value();
@@ -187,6 +188,7 @@ Status EncoderDecoderModelRunner::size_arena() {
       run(context, encode_context, plan, output);
     }
   }
+  RETURN_IF_ERROR(with_prefix(device_->status(), spec().family));
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_memory(encoder_bytes + step_bytes + apart));
   info_.step_bytes = encoder_bytes + step_bytes + apart;
@@ -260,7 +262,11 @@ Status EncoderDecoderModelRunner::size_kv() {
   if (options_.kv_cache_memory.has_value()) {
     const uint64_t asked = *options_.kv_cache_memory;
     RETURN_IF_ERROR(check_kv_memory(asked, block_bytes, total_memory_bytes()));
-    if (const uint64_t available = available_memory_bytes(); asked > available) {
+    if (const uint64_t most = device_->memory().max_operand_bytes(); memory > most) {
+      return invalid_argument("--kv-cache-memory: ", format_bytes(memory), " is more than the ", format_bytes(most),
+                              " that ", options_.device->text(), " reaches at once");
+    }
+    if (const uint64_t available = device_->memory().free_bytes(); asked > available) {
       log_warning("--kv-cache-memory: ", format_bytes(asked), " is more than the ", format_bytes(available),
                   " of memory that is free now");
     }
@@ -335,6 +341,7 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   Context context = make_context(*arena_, false);
   Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
   run(context, encode_context, plan, output);
+  RETURN_IF_ERROR(device_->status());
   return options_.ranks == nullptr ? ok_status() : options_.ranks->barrier();
 }
 

@@ -88,6 +88,7 @@ class Recorder final {
   void fill(const BufferRange& to, uint32_t word);
 
   bool empty() const { return recording_.ops.empty(); }
+  size_t num_ops() const { return recording_.ops.size(); }
   // Returns what was recorded. The recorder is empty then.
   Recording finish();
 

@@ -68,20 +68,36 @@ class Selection final {
 
   void run(const LmHead& lm_head, const TensorView& hidden) {
     const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
-    logits_ = scratch_.logits.rows(0, last - first);
-    by_pieces_.fill(nullptr);
+    begin(last - first);
     if (has_copies(requests_.front())) {
       score_copies(lm_head, hidden.rows(first, last));
     } else {
       score_all(lm_head, hidden.rows(first, last));
     }
     if (context_.ranks != nullptr && !gather(lm_head, last - first)) return;
+    choose_all();
+  }
+
+  void run(ScoreRows score) {
+    DCHECK(!has_copies(requests_.front()));
+    const int64_t first = requests_.front().hidden_row, last = requests_.back().hidden_row + 1;
+    begin(last - first);
+    score(first, last, logits_);
+    choose_all();
+  }
+
+ private:
+  void begin(int64_t num_rows) {
+    logits_ = scratch_.logits.rows(0, num_rows);
+    by_pieces_.fill(nullptr);
+  }
+
+  void choose_all() {
     cpu_of(context_).threads().parallel_for(static_cast<int64_t>(requests_.size()), [&](int64_t task, int thread) {
       choose(static_cast<size_t>(task), thread);
     });
   }
 
- private:
   // Rows of requests whose subsets have copies: the scores of each one's ids, from the beginning of its row.
   void score_copies(const LmHead& lm_head, const TensorView& hidden) {
     std::array<ChosenProduct, kRowsAtOnce> products;
@@ -232,15 +248,10 @@ class Selection final {
   std::array<const RowRequest*, kRowsAtOnce> by_pieces_{};  // by hidden row: its one request, if pieces suffice
 };
 
-}  // namespace
-
-void select(Context& context, const LmHead& lm_head, const TensorView& hidden, std::span<const RowRequest> rows,
-            SampleOutput& output) {
-  const int64_t vocab = lm_head.vocab_size();
-  reserve_top(rows, vocab, output);
-  if (rows.empty()) return;
-  Arena::Scope scope(context.arena);
-  const Scratch scratch = make_scratch(context, hidden.dim(0), vocab);
+// Calls run(selection) for each part of the requests that fits `scratch`.
+template <typename F>
+void select_in_parts(Context& context, const Scratch& scratch, int64_t vocab, std::span<const RowRequest> rows,
+                     SampleOutput& output, const F& run) {
   int64_t top_begin = 0;
   for (size_t begin = 0; begin < rows.size();) {
     size_t end = begin;
@@ -251,10 +262,32 @@ void select(Context& context, const LmHead& lm_head, const TensorView& hidden, s
       top_begin += num_top_entries(rows[end], vocab);
       ++end;
     }
-    Selection(context, scratch, rows.subspan(begin, end - begin), output, output.rows.data() + begin, vocab)
-        .run(lm_head, hidden);
+    Selection selection(context, scratch, rows.subspan(begin, end - begin), output, output.rows.data() + begin, vocab);
+    run(selection);
     begin = end;
   }
+}
+
+}  // namespace
+
+void select(Context& context, const LmHead& lm_head, const TensorView& hidden, std::span<const RowRequest> rows,
+            SampleOutput& output) {
+  const int64_t vocab = lm_head.vocab_size();
+  reserve_top(rows, vocab, output);
+  if (rows.empty()) return;
+  Arena::Scope scope(context.arena);
+  const Scratch scratch = make_scratch(context, hidden.dim(0), vocab);
+  select_in_parts(context, scratch, vocab, rows, output, [&](Selection& part) { part.run(lm_head, hidden); });
+}
+
+void select_scored(Context& context, int64_t vocab, int64_t num_hidden, ScoreRows score,
+                   std::span<const RowRequest> rows, SampleOutput& output) {
+  CHECK(context.ranks == nullptr);
+  reserve_top(rows, vocab, output);
+  if (rows.empty()) return;
+  Arena::Scope scope(context.arena);
+  const Scratch scratch = make_scratch(context, num_hidden, vocab);
+  select_in_parts(context, scratch, vocab, rows, output, [&](Selection& part) { part.run(score); });
 }
 
 void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& hidden, int64_t num_rows) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "layers/lm_head.h"
 #include "sampling/row_request.h"
 #include "tensor/context.h"
@@ -22,6 +23,15 @@ namespace transept {
 // REQUIRES, there: the same call on all ranks; no subset has copies.
 void select(Context& context, const LmHead& lm_head, const TensorView& hidden, std::span<const RowRequest> rows,
             SampleOutput& output);
+
+// Writes the scores of hidden rows [first, last) to `out` [last - first, vocab], the host's.
+using ScoreRows = FunctionRef<void(int64_t first, int64_t last, const TensorView& out)>;
+
+// select() of `num_hidden` rows whose scores another device computes: `score` is called for at most 32 of them at a
+// time. Of equal scores the output has the same bits. REQUIRES: a context of the processor, without ranks; no subset
+// has copies.
+void select_scored(Context& context, int64_t vocab, int64_t num_hidden, ScoreRows score,
+                   std::span<const RowRequest> rows, SampleOutput& output);
 
 // Allocates the step memory that select() needs for `num_rows` hidden rows, to size the arena (tensor/arena.h).
 void select_dry_run(Context& context, const LmHead& lm_head, const TensorView& hidden, int64_t num_rows);

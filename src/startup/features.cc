@@ -5,6 +5,7 @@
 
 #include "attention/backends.h"
 #include "quantized/quantization_config.h"
+#include "startup/choose_device.h"
 #include "startup/engine_config.h"
 
 namespace transept {
@@ -37,6 +38,7 @@ constexpr FlagValue kFlagValues[] = {
     {"quantization", "gguf", Feature::kQuantization},
     {"device", "auto", Feature::kCpu},
     {"device", "cpu", Feature::kCpu},
+    {"device", "vulkan", Feature::kVulkan},
     {"device", "cuda", Feature::kOtherDevices},
     {"device", "rocm", Feature::kOtherDevices},
     {"device", "xpu", Feature::kOtherDevices},
@@ -46,9 +48,13 @@ constexpr FlagValue kFlagValues[] = {
 
 StatusOr<AskedFeature> asked_by_flag(std::string_view flag, const std::string& value) {
   std::vector<std::string> here;
+  // Of a device, which one of the kind: vulkan:0, vulkan:NAME.
+  const std::string_view kind = flag == "device" ? std::string_view(value).substr(0, value.find(':')) : value;
   for (const FlagValue& known : kFlagValues) {
     if (known.flag != flag) continue;
-    if (known.value == value) return AskedFeature{known.feature, str_cat("--", flag, " ", value)};
+    const bool has_choice = kind.size() < value.size();
+    if (known.value == kind && (!has_choice || known.feature == Feature::kVulkan))
+      return AskedFeature{known.feature, str_cat("--", flag, " ", value)};
     if (feature_row(known.feature).refusal.empty()) here.emplace_back(known.value);
   }
   return invalid_argument("--", flag, " ", value, ": unknown; this version has ", join(here, ", "));
@@ -210,7 +216,9 @@ StatusOr<DType> kv_dtype_of(const EngineConfig& config) {
 }
 
 Status check_features(const EngineConfig& config, const ModelConfig& model) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> backend, make_attention_backend(config.attention_backend));
+  // What a Vulkan device's own does not have is refused by choose_device().
+  ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> backend,
+                   make_attention_backend(is_vulkan(config) ? "auto" : config.attention_backend));
   ASSIGN_OR_RETURN(const std::vector<AskedFeature> asked, asked_features(config, model));
   const std::optional<FamilyTraits> family = family_of(model);
   if (!family.has_value()) return ok_status();

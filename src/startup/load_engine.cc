@@ -13,6 +13,7 @@
 #include "rank/local_executor.h"
 #include "rank/loopback_executor.h"
 #include "rank/model_fingerprint.h"
+#include "startup/choose_device.h"
 #include "startup/encoder_part.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
@@ -230,7 +231,11 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
                     LoadedModel& loaded) {
   const TimePoint begin = std::chrono::steady_clock::now();
   const InstanceLinks* const links = to.instance;
+  if (links != nullptr && is_vulkan(config)) {
+    return unimplemented("--device ", config.device, ": not with --epd or --role: they are the processor's alone");
+  }
   ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));
+  loaded.device = choices.device;
   ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config, std::move(files)));
   const std::shared_ptr<WeightMap>& weights = opened.map;
   const StoredWeights stored = stored_weights(*weights, opened.quantization);

@@ -12,6 +12,7 @@
 #include "engine/llm_engine.h"
 #include "multimodal/registry.h"
 #include "prompts/prompt_processor.h"
+#include "rank/devices.h"
 #include "rank/executor.h"
 #include "startup/chat_prompts.h"
 #include "startup/engine_config.h"
@@ -22,6 +23,7 @@ namespace transept {
 // A model folder ready to serve: its configuration, tokenizer, prompts and engine.
 struct LoadedModel {
   EngineConfig config;
+  std::shared_ptr<const DeviceKind> device;  // null: the processor
   ModelConfig model_config;
   GenerationConfig generation;
   std::unique_ptr<Tokenizer> tokenizer;  // null: the folder has none

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/cpus.h"
+#include "startup/choose_device.h"
 
 namespace transept {
 
@@ -14,6 +15,7 @@ StatusOr<RunnerChoices> make_runner_choices(const EngineConfig& config) {
       plan_replica_cpus(config.threads, std::max(config.replicas, config.tensor_parallel_size), config.cpu_affinity,
                         available_cpus(), config.tensor_parallel_size > 1 ? "--tensor-parallel-size" : "--replicas"));
   ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
+  ASSIGN_OR_RETURN(choices.device, choose_device(config));
   return choices;
 }
 
@@ -42,6 +44,7 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   options.max_num_injected_tokens = config.max_num_injected_tokens;
   options.has_long_encodes = choices.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
   options.debug_poison = config.debug_poison;
+  if (choices.device != nullptr) options.device = choices.device.get();
   return options;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/isa.h"
 #include "base/status.h"
@@ -19,6 +20,7 @@ struct RunnerChoices {
   StorageTypes types;
   ReplicaCpus cpus;  // of replicas, or of ranks
   EncodeSliceOptions encode_slice;
+  std::shared_ptr<const DeviceKind> device;  // null: the processor. It outlives the runners
 };
 
 // All but the types. Errors: a flag, by name.

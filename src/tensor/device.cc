@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/system_memory.h"
 #include "tensor/page_buffer.h"
 
 namespace transept {
@@ -24,6 +25,7 @@ class HostMemory final : public DeviceMemory {
   void fill(void* to, uint8_t value, size_t bytes) override {
     if (bytes > 0) std::memset(to, value, bytes);
   }
+  uint64_t free_bytes() const override { return available_memory_bytes(); }
 };
 
 }  // namespace

@@ -12,8 +12,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
+
+#include "base/status.h"
 
 namespace transept {
 
@@ -55,6 +58,11 @@ class DeviceMemory {
   virtual void copy_out(void* to_host, const void* from, size_t bytes) = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // the ranges do not overlap
   virtual void fill(void* to, uint8_t value, size_t bytes) = 0;
+
+  // Bytes that may be allocated now.
+  virtual uint64_t free_bytes() const = 0;
+  // The most bytes that one operand of an op may span; a layer's KV is one.
+  virtual uint64_t max_operand_bytes() const { return std::numeric_limits<uint64_t>::max(); }
 };
 
 // The memory of the processor: zeroed pages. One object, which lives as long as the process.
@@ -68,6 +76,9 @@ class Device {
   virtual std::string_view name() const = 0;
   virtual DeviceMemory& memory() const = 0;
   virtual const OpTable& ops() const = 0;
+  // Why the results of the device's ops and copies are not to be used: an op that a dry run has met is not there, or a
+  // call of its driver failed. The processor never fails.
+  virtual Status status() const { return ok_status(); }
 };
 
 }  // namespace transept

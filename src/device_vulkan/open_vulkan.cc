@@ -1,0 +1,51 @@
+#include "device_vulkan/open_vulkan.h"
+
+#ifdef TRANSEPT_VULKAN
+#include "device_vulkan/instance.h"
+#include "device_vulkan/pick_device.h"
+#include "device_vulkan/vulkan_attention.h"
+#include "device_vulkan/vulkan_library.h"
+#include "device_vulkan/vulkan_model_device.h"
+#endif
+
+namespace transept {
+
+#ifdef TRANSEPT_VULKAN
+namespace {
+
+class OpenDevice final : public VulkanHandle {
+ public:
+  explicit OpenDevice(std::shared_ptr<VulkanSpace> space) : space_(std::move(space)) {}
+
+  DeviceMemory& memory() const override { return *space_; }
+  std::unique_ptr<Device> make_device(ThreadPool& threads, Isa isa) const override {
+    return std::make_unique<VulkanModelDevice>(space_, threads, isa);
+  }
+  std::unique_ptr<AttentionBackend> make_attention() const override { return std::make_unique<VulkanAttention>(); }
+  std::string text() const override {
+    const VulkanDeviceInfo& info = space_->info();
+    return str_cat(info.name, " by ", info.driver, ", ", info.driver_version);
+  }
+
+ private:
+  std::shared_ptr<VulkanSpace> space_;
+};
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name) {
+  ASSIGN_OR_RETURN(const PFN_vkGetInstanceProcAddr entry, load_vulkan());
+  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance, VulkanInstance::create(entry));
+  ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
+  ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, name));
+  ASSIGN_OR_RETURN(std::shared_ptr<VulkanDevice> device, VulkanDevice::create(instance, devices[index]));
+  ASSIGN_OR_RETURN(std::unique_ptr<VulkanTimeline> timeline, VulkanTimeline::create(std::move(device)));
+  return std::shared_ptr<const VulkanHandle>(std::make_shared<OpenDevice>(VulkanSpace::create(std::move(timeline))));
+}
+#else
+StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view /*name*/) {
+  return unimplemented("this build has no Vulkan device (libvulkan-dev, glslang-tools)");
+}
+#endif
+
+}  // namespace transept

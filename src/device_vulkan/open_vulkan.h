@@ -1,0 +1,33 @@
+// The Vulkan device that a name means, ready for models. Loads libvulkan when it is called first, and not before.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "attention/backend.h"
+#include "base/isa.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "tensor/device.h"
+
+namespace transept {
+
+// What a rank needs of an open device, without Vulkan's own types.
+class VulkanHandle {
+ public:
+  virtual ~VulkanHandle() = default;
+
+  virtual DeviceMemory& memory() const = 0;
+  // One for each rank; borrows the threads. It keeps the memory.
+  virtual std::unique_ptr<Device> make_device(ThreadPool& threads, Isa isa) const = 0;
+  virtual std::unique_ptr<AttentionBackend> make_attention() const = 0;
+  // What it is, for the start's report: "llvmpipe (LLVM 15.0.6, 256 bits) by Mesa 22.3.6".
+  virtual std::string text() const = 0;
+};
+
+// name: as pick_vulkan_device() takes it. Errors: those of list_vulkan_devices() and pick_vulkan_device(); the device
+// cannot be opened, or has not the memory of its own tables.
+StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name);
+
+}  // namespace transept

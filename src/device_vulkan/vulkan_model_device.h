@@ -1,0 +1,45 @@
+// A Vulkan device as what models run on (tensor/device.h): one for each rank, over a space that they share. Its ops
+// record; nothing is read back but what copy_out() asks for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/isa.h"
+#include "base/thread_pool.h"
+#include "device_vulkan/vulkan_space.h"
+#include "ops/cpu_device.h"
+
+namespace transept {
+
+class VulkanModelDevice final : public Device {
+ public:
+  // Borrows the threads, for what stays on the processor.
+  VulkanModelDevice(std::shared_ptr<VulkanSpace> space, ThreadPool& threads, Isa isa)
+      : space_(std::move(space)), host_(threads, isa) {}
+
+  std::string_view name() const override { return "vulkan"; }
+  DeviceMemory& memory() const override { return *space_; }
+  const OpTable& ops() const override;
+  Status status() const override { return lack_.ok() ? space_->status() : lack_; }
+
+  VulkanSpace& space() const { return *space_; }
+  CpuDevice& host() { return host_; }
+
+  // An op that is not there was met: the first is what status() tells.
+  void set_lack(std::string_view op);
+
+ private:
+  std::shared_ptr<VulkanSpace> space_;
+  CpuDevice host_;
+  Status lack_;
+};
+
+// The device of a context. REQUIRES: it is one.
+inline VulkanModelDevice& vulkan_of(Context& context) {
+  DCHECK(context.device.name() == "vulkan");
+  return static_cast<VulkanModelDevice&>(context.device);
+}
+
+}  // namespace transept

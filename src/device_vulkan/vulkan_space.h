@@ -1,0 +1,46 @@
+// The memory of a Vulkan device as models see it (tensor/device.h), shared by the ranks that run on it: their ops and
+// copies go through one timeline, in the order in which they are called. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "base/function_ref.h"
+#include "base/mutex.h"
+#include "device_vulkan/vulkan_timeline.h"
+#include "tensor/device.h"
+
+namespace transept {
+
+class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_this<VulkanSpace> {
+ public:
+  static std::shared_ptr<VulkanSpace> create(std::unique_ptr<VulkanTimeline> timeline) {
+    return std::shared_ptr<VulkanSpace>(new VulkanSpace(std::move(timeline)));
+  }
+
+  bool is_host() const override { return false; }
+  // What is allocated keeps the space. The reason of a refusal is logged.
+  DeviceBuffer allocate(size_t bytes) override;
+  void copy_in(void* to, const void* from_host, size_t bytes) override;
+  void copy_out(void* to_host, const void* from, size_t bytes) override;
+  void copy(void* to, const void* from, size_t bytes) override;
+  void fill(void* to, uint8_t value, size_t bytes) override;
+  uint64_t free_bytes() const override;
+  uint64_t max_operand_bytes() const override { return max_range_bytes_; }
+
+  // Calls `record` with the timeline, which no other thread has meanwhile.
+  void with_timeline(FunctionRef<void(VulkanTimeline&)> record);
+
+  Status status() const;
+  const VulkanDeviceInfo& info() const { return info_; }
+
+ private:
+  explicit VulkanSpace(std::unique_ptr<VulkanTimeline> timeline)
+      : info_(timeline->info()), max_range_bytes_(timeline->max_range_bytes()), timeline_(std::move(timeline)) {}
+
+  const VulkanDeviceInfo info_;
+  const uint64_t max_range_bytes_;
+  mutable Mutex mutex_;
+  const std::unique_ptr<VulkanTimeline> timeline_ ABSL_PT_GUARDED_BY(mutex_);
+};
+
+}  // namespace transept

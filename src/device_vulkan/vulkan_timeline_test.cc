@@ -1,0 +1,186 @@
+// Addresses and order of a device: what models touch only through it.
+#include "device_vulkan/vulkan_timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "device_vulkan/kernels.h"
+#include "device_vulkan/vulkan_rig_testing.h"
+#include "device_vulkan/vulkan_space.h"
+
+namespace transept {
+namespace {
+
+using testing::VulkanRig;
+
+class VulkanTimelineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    rig_ = VulkanRig::get(false);
+    if (rig_ == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
+  }
+  void TearDown() override {
+    if (rig_ == nullptr) return;
+    for (const std::string& problem : rig_->take_problems()) ADD_FAILURE() << problem;
+  }
+
+  std::unique_ptr<VulkanTimeline> make(const VulkanTimeline::Options& options = {}) {
+    return VulkanTimeline::create(rig_->shared_device(), options).value();
+  }
+
+  VulkanRig* rig_ = nullptr;
+};
+
+std::vector<float> counted(size_t count, float first) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST_F(VulkanTimelineTest, BytesComeBackWhateverTheirNumber) {
+  const auto timeline = make();
+  for (const size_t count : {size_t{1}, size_t{1000}, size_t{3} << 20}) {  // more than is staged at once
+    const std::vector<float> values = counted(count, 1);
+    const uint64_t bytes = count * sizeof(float);
+    std::byte* const first = timeline->allocate(bytes).value();
+    std::byte* const second = timeline->allocate(bytes).value();
+    timeline->copy_in(first, values.data(), bytes);
+    timeline->copy(second, first, bytes);
+    timeline->fill(first, 0xFF, bytes);
+    std::vector<float> back(count);
+    timeline->copy_out(back.data(), second, bytes);
+    EXPECT_EQ(back, values) << count;
+    timeline->copy_out(back.data(), first, bytes);
+    EXPECT_TRUE(std::ranges::all_of(back, [](float value) { return std::isnan(value); })) << count;
+  }
+  EXPECT_TRUE(timeline->status().ok());
+}
+
+// What is staged has been read before it is written over, however ops and copies follow each other.
+TEST_F(VulkanTimelineTest, ListsOutliveWhatIsStagedAfterThem) {
+  constexpr uint32_t kRows = 64, kWidth = 1024, kRounds = 200;  // 50 MiB through 8
+  const auto timeline = make({.most_ops = 7});
+  auto* const sums = reinterpret_cast<float*>(timeline->allocate(kRows * kWidth * sizeof(float)).value());
+  timeline->fill(sums, 0, kRows * kWidth * sizeof(float));
+  std::vector<float> expected(kRows * kWidth);
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    std::vector<float> added = counted(kRows * kWidth, static_cast<float>(round));
+    for (size_t i = 0; i < added.size(); ++i) expected[i] += added[i];
+    Recorder& recorder = timeline->recorder();
+    const BufferRange list = timeline->stage({std::as_bytes(std::span(added))})[0];
+    const BufferRange there = timeline->range(sums, kRows * kWidth * sizeof(float));
+    record_add(recorder, DeviceMatrix::dense(list.buffer, kRows, kWidth, list.begin), {},
+               DeviceMatrix::dense(there.buffer, kRows, kWidth, there.begin));
+    std::fill(added.begin(), added.end(), -1.0f);
+  }
+  std::vector<float> back(expected.size());
+  timeline->copy_out(back.data(), sums, back.size() * sizeof(float));
+  EXPECT_EQ(back, expected);
+}
+
+TEST_F(VulkanTimelineTest, OneListMayBeLargerThanAllThatIsStaged) {
+  constexpr uint32_t kCount = 4 << 20;
+  const auto timeline = make();
+  const std::vector<float> values = counted(kCount, 0);
+  std::byte* const there = timeline->allocate(uint64_t{kCount} * 4).value();
+  Recorder& recorder = timeline->recorder();
+  const auto lists = timeline->stage({std::as_bytes(std::span(values)), {}, std::as_bytes(std::span(values).first(3))});
+  ASSERT_EQ(lists.size(), 3u);
+  EXPECT_EQ(lists[1].size, 4u) << "an empty list can be bound";
+  EXPECT_FALSE(overlap(lists[0], lists[2]));
+  recorder.copy(lists[0], timeline->range(there, uint64_t{kCount} * 4));
+  recorder.copy(lists[2], timeline->range(there + 64, 12));
+  std::vector<float> back(kCount);
+  timeline->copy_out(back.data(), there, uint64_t{kCount} * 4);
+  EXPECT_EQ(back[15], 15.0f);
+  EXPECT_EQ(back[16], 0.0f);
+  EXPECT_EQ(back[18], 2.0f);
+  EXPECT_EQ(back.back(), static_cast<float>(kCount - 1));
+}
+
+// Larger than an op reaches in one range: such memory may be, and a range of it.
+TEST_F(VulkanTimelineTest, MemoryMayBeLargerThanARange) {
+  const auto timeline = make({.memory = {.max_bytes = kMiB}});
+  EXPECT_EQ(timeline->max_range_bytes(), kMiB);
+  std::byte* const there = timeline->allocate(5 * kMiB).value();
+  const std::vector<float> values = counted(5 * kMiB / 4, 3);
+  timeline->copy_in(there, values.data(), 5 * kMiB);
+  std::vector<float> back(values.size());
+  timeline->copy_out(back.data(), there, 5 * kMiB);
+  EXPECT_EQ(back, values);
+  EXPECT_TRUE(timeline->status().ok());
+  Recorder& recorder = timeline->recorder();  // but no op has all of it
+  const BufferRange all = timeline->range(there, 5 * kMiB);
+  record_choose(recorder, DeviceMatrix::dense(all.buffer, 1, 5 * kMiB / 4), timeline->range(there, 12));
+  timeline->flush();
+  EXPECT_FALSE(timeline->status().ok());
+}
+
+TEST_F(VulkanTimelineTest, AfterAFailureNothingRunsAndZerosComeBack) {
+  static constexpr Use kUses[] = {Use::kWrite};
+  static const KernelSpec kUnknown{"unknown", kUses, 0};
+  const auto timeline = make();
+  std::byte* const there = timeline->allocate(16).value();
+  const float ones[4] = {1, 1, 1, 1};
+  timeline->copy_in(there, ones, sizeof ones);
+  const BufferRange range = timeline->range(there, 16);
+  timeline->recorder().run(kUnknown, {}, std::span(&range, 1), {});
+  float back[4] = {7, 7, 7, 7};
+  timeline->copy_out(back, there, sizeof back);
+  EXPECT_EQ(std::vector<float>(back, back + 4), std::vector<float>(4));
+  EXPECT_NE(error_message(timeline->status()).find("llvmpipe"), std::string::npos) << timeline->status();
+  EXPECT_NE(error_message(timeline->status()).find("unknown"), std::string::npos) << timeline->status();
+  EXPECT_FALSE(timeline->allocate(16).ok());
+  timeline->copy_in(there, ones, sizeof ones);
+  timeline->fill(there, 1, 16);
+  (void)timeline->stage({std::as_bytes(std::span(ones))});
+  timeline->free(there);
+}
+
+TEST_F(VulkanTimelineTest, FreedMemoryIsWaitedFor) {
+  const auto timeline = make();
+  std::byte* const kept = timeline->allocate(kMiB).value();
+  for (int round = 0; round < 20; ++round) {
+    std::byte* const passing = timeline->allocate(kMiB).value();
+    timeline->fill(passing, static_cast<uint8_t>(round), kMiB);
+    timeline->copy(kept, passing, kMiB);
+    timeline->free(passing);
+  }
+  uint32_t last = 0;
+  timeline->copy_out(&last, kept + kMiB - 4, 4);
+  EXPECT_EQ(last, 0x13131313u);
+}
+
+TEST_F(VulkanTimelineTest, ASpaceKeepsItsMemoryAndGivesItBack) {
+  auto space = VulkanSpace::create(make());
+  EXPECT_FALSE(space->is_host());
+  const uint64_t free = space->free_bytes();
+  DeviceBuffer buffer = space->allocate(kMiB);
+  EXPECT_EQ(space->free_bytes(), free - kMiB);
+  EXPECT_EQ(space->allocate(0).data(), nullptr);
+  EXPECT_EQ(space->allocate(free).data(), nullptr) << "refused, not thrown";
+  buffer = {};
+  EXPECT_EQ(space->free_bytes(), free);
+  buffer = space->allocate(64);
+  space = nullptr;  // the buffer keeps it
+}
+
+using VulkanTimelineDeathTest = VulkanTimelineTest;
+
+TEST_F(VulkanTimelineDeathTest, TheHostTouchesNoAddress) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto timeline = make();
+  std::byte* const there = timeline->allocate(64).value();
+  float host = 0;
+  volatile float* const touched = reinterpret_cast<float*>(there);
+  EXPECT_DEATH(touched[0] = 1, "");
+  EXPECT_DEATH((void)timeline->range(&host, 4), "no address of the device");
+  EXPECT_DEATH((void)timeline->range(there, 68), "no address of the device");
+  EXPECT_DEATH((void)timeline->range(there + 64, 4), "no address of the device");
+}
+
+}  // namespace
+}  // namespace transept

@@ -1,0 +1,38 @@
+#include "startup/choose_device.h"
+
+#include "rank/vulkan_kind.h"
+
+namespace transept {
+namespace {
+
+// Everything that a Vulkan device does not do yet, and the flag that asks for it.
+Status check_flags(const EngineConfig& config) {
+  const auto refuse = [&](std::string_view flag, const auto& value, std::string_view why) {
+    return unimplemented("--device ", config.device, " with --", flag, " ", value, ": ", why);
+  };
+  if (config.quantization != "none") {
+    return refuse("quantization", config.quantization, "a Vulkan device multiplies with float32, float16 and bfloat16");
+  }
+  if (config.kv_cache_dtype != "auto" && config.kv_cache_dtype != "float32") {
+    return refuse("kv-cache-dtype", config.kv_cache_dtype, "a Vulkan device has KV in float32 alone");
+  }
+  if (config.tensor_parallel_size > 1) {
+    return refuse("tensor-parallel-size", config.tensor_parallel_size, "ranks are the processor's alone");
+  }
+  if (config.encode_slice != "none") {
+    return refuse("encode-slice", config.encode_slice, "slices are counted in tasks of the processor's threads");
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const DeviceKind>> choose_device(const EngineConfig& config) {
+  if (!is_vulkan(config)) return std::shared_ptr<const DeviceKind>();
+  RETURN_IF_ERROR(check_flags(config));
+  StatusOr<std::shared_ptr<const DeviceKind>> kind = open_vulkan_kind(config.device);
+  if (!kind.ok()) return with_prefix(kind.status(), str_cat("--device ", config.device));
+  return kind;
+}
+
+}  // namespace transept
