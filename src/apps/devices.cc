@@ -70,7 +70,7 @@ int run_devices(const Flags& flags) {
     text = report.dump() + "\n";
   } else {
     for (const VulkanDeviceInfo& device : *devices) text += device_text(device);
-    text += "No model runs on a device yet: docs/devices.md says what exists.\n";
+    text += "--device vulkan:N runs a model on one. docs/devices.md says what does not run there yet.\n";
   }
   std::fputs(text.c_str(), stdout);
   return kExitOk;

@@ -6,11 +6,13 @@ namespace transept {
 namespace {
 
 constexpr Use R = Use::kRead, W = Use::kWrite, RW = Use::kReadWrite;
-constexpr Use kLayerNormUses[] = {R, R, R, W};
+constexpr Use kThreeToOne[] = {R, R, R, W};
 constexpr Use kRmsNormUses[] = {R, R, W};
 constexpr Use kProductUses[] = {R, R, R, R, W};
+constexpr Use kNormalizeUses[] = {R, R, R, R, R, W};
 constexpr Use kTwoToOne[] = {R, R, W};
 constexpr Use kTwoIntoOne[] = {R, R, RW};
+constexpr Use kInPlace[] = {RW};
 constexpr Use kOneToOne[] = {R, W};
 constexpr Use kWriteKvUses[] = {R, R, R, W};
 constexpr Use kAttentionUses[] = {R, R, R, R, R, R, W};
@@ -20,8 +22,16 @@ constexpr size_t words(size_t count) { return count * sizeof(uint32_t); }
 }  // namespace
 
 // The counts of ARGUMENTS in kernels/*.comp.
-const KernelSpec kLayerNormKernel{"layer_norm", kLayerNormUses, words(4)};
+const KernelSpec kLayerNormKernel{"layer_norm", kThreeToOne, words(4)};
 const KernelSpec kRmsNormKernel{"rms_norm", kRmsNormUses, words(4)};
+const KernelSpec kRowSumsKernel{"row_sums", kTwoToOne, words(3)};
+const KernelSpec kMeanKernel{"mean", kOneToOne, words(2)};
+const KernelSpec kNormalizeKernel{"normalize", kNormalizeUses, words(4)};
+const KernelSpec kDepthwiseConvKernel{"depthwise_conv", kThreeToOne, words(5)};
+const KernelSpec kChannelProductsKernel{"channel_products", kTwoIntoOne, words(6)};
+const KernelSpec kSoftmaxRowsKernel{"softmax_rows", kInPlace, words(3)};
+const KernelSpec kMixChannelsKernel{"mix_channels", kTwoToOne, words(5)};
+const KernelSpec kMeanOfRowsKernel{"mean_of_rows", kOneToOne, words(3)};
 const KernelSpec kGatedActivationKernel{"gated_activation", kTwoToOne, words(5)};
 const KernelSpec kAddRowsKernel{"add_rows", kTwoIntoOne, words(4)};
 const KernelSpec kRopeKernel{"rope", kTwoIntoOne, words(5)};
@@ -42,6 +52,14 @@ std::span<const VulkanShader> vulkan_shaders() {
   { &(spec), shader_##name, shader_##name##_reversed }
   static const VulkanShader shaders[] = {SHADER(layer_norm, kLayerNormKernel),
                                          SHADER(rms_norm, kRmsNormKernel),
+                                         SHADER(row_sums, kRowSumsKernel),
+                                         SHADER(mean, kMeanKernel),
+                                         SHADER(normalize, kNormalizeKernel),
+                                         SHADER(depthwise_conv, kDepthwiseConvKernel),
+                                         SHADER(channel_products, kChannelProductsKernel),
+                                         SHADER(softmax_rows, kSoftmaxRowsKernel),
+                                         SHADER(mix_channels, kMixChannelsKernel),
+                                         SHADER(mean_of_rows, kMeanOfRowsKernel),
                                          SHADER(gated_activation, kGatedActivationKernel),
                                          SHADER(add_rows, kAddRowsKernel),
                                          SHADER(rope, kRopeKernel),

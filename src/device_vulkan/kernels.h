@@ -16,8 +16,10 @@ constexpr uint32_t kMostLanes = 128;
 constexpr uint32_t kSharedBytes = 16384;
 constexpr uint32_t kPushBytes = kMaxOperands * 4 + kMaxArgumentBytes;
 
-extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kGatedActivationKernel, kAddRowsKernel, kRopeKernel,
-    kTransposeKernel, kWriteKvKernel, kAttentionKernel, kCaptureKernel, kChooseKernel;
+extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kRowSumsKernel, kMeanKernel, kNormalizeKernel,
+    kDepthwiseConvKernel, kChannelProductsKernel, kSoftmaxRowsKernel, kMixChannelsKernel, kMeanOfRowsKernel,
+    kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kWriteKvKernel, kAttentionKernel,
+    kCaptureKernel, kChooseKernel;
 // By format: float32, float16, bfloat16.
 extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
 

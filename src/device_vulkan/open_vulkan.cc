@@ -33,9 +33,10 @@ class OpenDevice final : public VulkanHandle {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name) {
+StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name, VulkanOpening opening) {
   ASSIGN_OR_RETURN(const PFN_vkGetInstanceProcAddr entry, load_vulkan());
-  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance, VulkanInstance::create(entry));
+  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance,
+                   VulkanInstance::create(entry, {std::move(opening.on_problem)}));
   ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
   ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, name));
   ASSIGN_OR_RETURN(std::shared_ptr<VulkanDevice> device, VulkanDevice::create(instance, devices[index]));
@@ -43,7 +44,7 @@ StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_vie
   return std::shared_ptr<const VulkanHandle>(std::make_shared<OpenDevice>(VulkanSpace::create(std::move(timeline))));
 }
 #else
-StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view /*name*/) {
+StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view /*name*/, VulkanOpening /*opening*/) {
   return unimplemented("this build has no Vulkan device (libvulkan-dev, glslang-tools)");
 }
 #endif

@@ -2,7 +2,9 @@
 // Thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "attention/backend.h"
@@ -26,8 +28,13 @@ class VulkanHandle {
   virtual std::string text() const = 0;
 };
 
+struct VulkanOpening {
+  // Khronos' validation layer tells each problem that it sees (VulkanInstance::Options). For tests. Null: not loaded.
+  std::function<void(std::string_view message)> on_problem = nullptr;
+};
+
 // name: as pick_vulkan_device() takes it. Errors: those of list_vulkan_devices() and pick_vulkan_device(); the device
 // cannot be opened, or has not the memory of its own tables.
-StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name);
+StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name, VulkanOpening opening = {});
 
 }  // namespace transept

@@ -62,6 +62,26 @@ void record_rms_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRang
       {.x = x.rows});
 }
 
+// Sums of rows first, so that no sum is long.
+void record_group_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, const BufferRange& bias,
+                       float epsilon, const BufferRange& scratch, const DeviceMatrix& y) {
+  CHECK(x.rows == y.rows && x.columns == y.columns);
+  check_floats(weight, x.columns);
+  check_floats(bias, x.columns);
+  check_floats(scratch, uint64_t{x.rows} + 2);
+  const BufferRange sums{scratch.buffer, scratch.begin, uint64_t{x.rows} * kWord};
+  const BufferRange mean{scratch.buffer, sums.begin + sums.size, kWord};
+  const BufferRange variance{scratch.buffer, mean.begin + kWord, kWord};
+  const uint32_t count = bits(static_cast<float>(x.rows) * static_cast<float>(x.columns));
+  // The first does not read the mean: x is bound in its place.
+  run(recorder, kRowSumsKernel, {x.columns, x.stride, 0}, {x.range(), x.range(), sums}, {.x = x.rows});
+  run(recorder, kMeanKernel, {x.rows, count}, {sums, mean}, {});
+  run(recorder, kRowSumsKernel, {x.columns, x.stride, 1}, {x.range(), mean, sums}, {.x = x.rows});
+  run(recorder, kMeanKernel, {x.rows, count}, {sums, variance}, {});
+  run(recorder, kNormalizeKernel, {x.columns, x.stride, y.stride, bits(epsilon)},
+      {x.range(), mean, variance, weight, bias, y.range()}, {.x = groups(x.columns, kMostLanes), .y = x.rows});
+}
+
 void record_product(Recorder& recorder, const DeviceMatrix& x, const DeviceWeights& w, const DeviceEpilogue& epilogue,
                     const DeviceMatrix& y) {
   CHECK(x.columns == w.k && y.columns == w.n && x.rows == y.rows, "[", x.rows, ", ", x.columns, "] by ", w.n, " x ",

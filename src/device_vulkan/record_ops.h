@@ -38,6 +38,10 @@ void record_layer_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRa
 void record_rms_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, float epsilon,
                      const DeviceMatrix& y);
 
+// The same with one mean and variance for all of x. scratch: x.rows + 2 floats, apart from the others.
+void record_group_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, const BufferRange& bias,
+                       float epsilon, const BufferRange& scratch, const DeviceMatrix& y);
+
 // y = activation(x w^T + bias) + residual; residual may be y. w: the panels of a PackedMatrix (ops/packed_matrix.h) of
 // n outputs and k inputs. bias, residual: of no buffer, none. x and y are apart.
 struct DeviceWeights {

@@ -1,6 +1,5 @@
 #include "rank/vulkan_kind.h"
 
-#include "device_vulkan/open_vulkan.h"
 #include "rank/read_back_selector.h"
 
 namespace transept {
@@ -35,8 +34,8 @@ class VulkanKind final : public DeviceKind {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const DeviceKind>> open_vulkan_kind(const std::string& name) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const VulkanHandle> device, open_vulkan_device(name));
+StatusOr<std::shared_ptr<const DeviceKind>> open_vulkan_kind(const std::string& name, VulkanOpening opening) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const VulkanHandle> device, open_vulkan_device(name, std::move(opening)));
   return std::shared_ptr<const DeviceKind>(std::make_shared<VulkanKind>(std::move(device)));
 }
 

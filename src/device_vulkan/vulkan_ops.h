@@ -1,0 +1,48 @@
+// The ops of a Vulkan device, as its table has them (vulkan_model_device.cc). REQUIRES of all: the context's device is
+// a VulkanModelDevice.
+#pragma once
+
+#include "device_vulkan/vulkan_model_device.h"
+#include "ops/op_table.h"
+
+namespace transept::vulkan_ops {
+
+// Calls op(timeline), unless this is a dry run.
+template <typename F>
+void record(Context& context, const F& op) {
+  if (!context.dry_run) vulkan_of(context).space().with_timeline(op);
+}
+
+void gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
+          const TensorView& y);
+void layer_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                const TensorView& y);
+void group_norm(Context& context, const TensorView& x, const float* weight, const float* bias, float epsilon,
+                const TensorView& y);
+void rms_norm(Context& context, const TensorView& x, const float* weight, float epsilon, const TensorView& y);
+void gated_activation(Context& context, Activation activation, const TensorView& gate, const TensorView& x,
+                      const TensorView& y);
+void fill_rope_angles(Context& context, const Rope& rope, View<int32_t> positions, const RopeAngles& angles);
+void apply_rope(Context& context, const RopeAngles& angles, const TensorView& x);
+void add_depthwise_conv(Context& context, const TensorView& x, int64_t height, int64_t width, const float* weight,
+                        const float* bias, const TensorView& y);
+void add_channel_products(Context& context, const TensorView& q, const TensorView& k, const TensorView& sums);
+void softmax_rows(Context& context, float scale, const TensorView& x);
+void mix_channels(Context& context, const TensorView& v, const TensorView& weights, const TensorView& y);
+void mean_of_rows(Context& context, const TensorView& x, const TensorView& y);
+void to_time_major(Context& context, std::span<const float> x, const TensorView& y);
+void upload(Context& context, std::span<const float> x, const TensorView& y);
+void fill_zero(Context& context, const TensorView& y);
+void write_rows(Context& context, MakeRow make_row, const TensorView& y);
+void add_rows(Context& context, MakeRow make_row, const TensorView& y);
+void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
+void clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y);
+void scatter_add_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
+void add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y);
+void copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind, const TensorView& y);
+void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                     const TensorView& cache);
+void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                    View<int32_t> rows, const TensorView& y);
+
+}  // namespace transept::vulkan_ops

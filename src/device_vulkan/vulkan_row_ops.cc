@@ -1,0 +1,162 @@
+// What models do to rows between products (ops/rows.h, ops/conv1d.h).
+#include <vector>
+
+#include "base/check.h"
+#include "device_vulkan/model_views.h"
+#include "device_vulkan/vulkan_ops.h"
+#include "ops/rows.h"
+
+namespace transept {
+namespace {
+
+// Rows that the host makes, [y.dim(0), n] dense.
+std::vector<float> made_rows(MakeRow make_row, const TensorView& y) {
+  const auto n = static_cast<size_t>(y.dim(1));
+  std::vector<float> rows(static_cast<size_t>(y.dim(0)) * n);
+  for (int64_t i = 0; i < y.dim(0); ++i) make_row(i, std::span(rows).subspan(static_cast<size_t>(i) * n, n));
+  return rows;
+}
+
+// Where a slot's row lies in a cache of float32.
+float* row_of_slot(const TensorView& cache, int64_t slot, int32_t block_size, int64_t n) {
+  CHECK(cache.dtype == DType::kUInt8, "rows of other processes, which are not taken here");
+  auto* const block = static_cast<std::byte*>(cache.raw) + slot / block_size * cache.stride[0];
+  return reinterpret_cast<float*>(block) + slot % block_size * n;
+}
+
+}  // namespace
+
+void vulkan_ops::to_time_major(Context& context, std::span<const float> x, const TensorView& y) {
+  const Arena::Scope scope(context.arena);
+  const std::span<float> there = context.arena.allocate_span<float>(y.num_elements());
+  if (context.dry_run || y.empty()) return;
+  CHECK(x.size() == there.size());
+  vulkan_of(context).memory().copy_in(there.data(), x.data(), x.size_bytes());
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    record_transpose(timeline.recorder(), range_of(timeline, there.data(), y.num_elements()), matrix_of(timeline, y));
+  });
+}
+
+void vulkan_ops::upload(Context& context, std::span<const float> x, const TensorView& y) {
+  if (context.dry_run || y.empty()) return;
+  CHECK(static_cast<int64_t>(x.size()) == y.num_elements() && y.stride[0] == y.dim(1));
+  vulkan_of(context).memory().copy_in(y.raw, x.data(), x.size_bytes());
+}
+
+void vulkan_ops::fill_zero(Context& context, const TensorView& y) {
+  if (context.dry_run || y.empty()) return;
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    vulkan_of(context).memory().fill(y.row(i), 0, static_cast<size_t>(y.dim(1)) * sizeof(float));
+  }
+}
+
+void vulkan_ops::write_rows(Context& context, MakeRow make_row, const TensorView& y) {
+  if (context.dry_run || y.empty()) return;
+  const std::vector<float> rows = made_rows(make_row, y);
+  DeviceMemory& memory = vulkan_of(context).memory();
+  if (y.stride[0] == y.dim(1)) return memory.copy_in(y.raw, rows.data(), rows.size() * sizeof(float));
+  const auto n = static_cast<size_t>(y.dim(1));
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    memory.copy_in(y.row(i), rows.data() + static_cast<size_t>(i) * n, n * sizeof(float));
+  }
+}
+
+void vulkan_ops::add_rows(Context& context, MakeRow make_row, const TensorView& y) {
+  if (context.dry_run || y.empty()) return;
+  const std::vector<float> rows = made_rows(make_row, y);
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    Recorder& recorder = timeline.recorder();
+    const BufferRange staged = timeline.stage({std::as_bytes(std::span(rows))})[0];
+    record_add(recorder, DeviceMatrix::dense(staged.buffer, to_u32(y.dim(0)), to_u32(y.dim(1)), staged.begin), {},
+               matrix_of(timeline, y));
+  });
+}
+
+void vulkan_ops::gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+  if (context.dry_run || y.empty()) return;
+  if (x.empty()) return vulkan_ops::fill_zero(context, y);  // every row is none
+  CHECK(x.dim(1) == y.dim(1) && static_cast<int64_t>(rows.size()) == y.dim(0));
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    Recorder& recorder = timeline.recorder();
+    if (x.stride[0] == x.dim(1)) {
+      const BufferRange list = timeline.stage({std::as_bytes(rows)})[0];
+      const DeviceTable table{matrix_of(timeline, x).range(), to_u32(x.dim(0)), to_u32(x.dim(1))};
+      return record_gather_rows(recorder, table, list, 1, matrix_of(timeline, y));
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const BufferRange to = range_of(timeline, y.row(static_cast<int64_t>(i)), y.dim(1));
+      if (rows[i] == kNoRow) {
+        recorder.fill(to, 0);
+      } else {
+        recorder.copy(range_of(timeline, x.row(rows[i]), x.dim(1)), to);
+      }
+    }
+  });
+}
+
+void vulkan_ops::clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y) {
+  if (y.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] != kNoRow) continue;
+      timeline.recorder().fill(range_of(timeline, y.row(static_cast<int64_t>(i)), y.dim(1)), 0);
+    }
+  });
+}
+
+void vulkan_ops::scatter_add_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
+  if (x.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i] == kNoRow) continue;
+      const auto from = static_cast<int64_t>(i);
+      record_add(timeline.recorder(), matrix_of(timeline, x.rows(from, from + 1)), {},
+                 matrix_of(timeline, y.rows(rows[i], rows[i] + 1)));
+    }
+  });
+}
+
+void vulkan_ops::add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size,
+                           const TensorView& y) {
+  if (x.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    record_add(timeline.recorder(), matrix_of(timeline, x),
+               gate_size == 0 ? BufferRange{} : range_of(timeline, gate, gate_size), matrix_of(timeline, y));
+  });
+}
+
+void vulkan_ops::copy_rows_of_kind(Context& context, const TensorView& x, View<uint8_t> kinds, uint8_t kind,
+                                   const TensorView& y) {
+  if (x.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      if (kinds[i] != kind) continue;
+      const auto row = static_cast<int64_t>(i);
+      timeline.recorder().copy(range_of(timeline, x.row(row), x.dim(1)), range_of(timeline, y.row(row), y.dim(1)));
+    }
+  });
+}
+
+void vulkan_ops::write_row_slots(Context& context, const TensorView& x, View<int64_t> slots, int32_t block_size,
+                                 const TensorView& cache) {
+  if (x.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    for (size_t i = 0; i < slots.size(); ++i) {
+      timeline.recorder().copy(range_of(timeline, x.row(static_cast<int64_t>(i)), x.dim(1)),
+                               range_of(timeline, row_of_slot(cache, slots[i], block_size, x.dim(1)), x.dim(1)));
+    }
+  });
+}
+
+void vulkan_ops::read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
+                                View<int32_t> rows, const TensorView& y) {
+  if (y.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    for (size_t i = 0; i < slots.size(); ++i) {
+      timeline.recorder().copy(range_of(timeline, row_of_slot(cache, slots[i], block_size, y.dim(1)), y.dim(1)),
+                               range_of(timeline, y.row(rows[i]), y.dim(1)));
+    }
+  });
+}
+
+}  // namespace transept

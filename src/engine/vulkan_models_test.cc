@@ -1,0 +1,130 @@
+// Whole requests of every family on a software Vulkan device give the processor's tokens, under Khronos' validation
+// with its checks of barriers. Bits differ: kernels sum in an order of their own.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "engine/family_requests_testing.h"
+#include "rank/vulkan_kind.h"
+
+namespace transept {
+namespace {
+
+using testing::Answer;
+using testing::Answers;
+using testing::Circumstances;
+
+// Of Mesa: other drivers of the machine are not asked. A developer's own choice stays.
+constexpr char kLavapipe[] = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+// Families that need an op which the device does not have, and that op.
+const std::map<std::string, std::string> kRefused = {
+    {"moonshine-float16", "group_norm"},
+    {"moonshine-float32-bare", "group_norm"},
+    {"florence2-float16", "add_depthwise_conv"},
+    {"florence2-bfloat16-original", "add_depthwise_conv"},
+};
+
+// The process's own. Null: there is no lavapipe, or no validation layer.
+struct Opened {
+  Mutex mutex;
+  std::vector<std::string> problems ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<const DeviceKind> kind;
+  std::string why;
+
+  Opened() {
+    if (std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
+    auto opened = open_vulkan_kind("vulkan:lavapipe", {[this](std::string_view problem) {
+                                     const MutexLock lock(mutex);
+                                     problems.emplace_back(problem);
+                                   }});
+    if (!opened.ok()) why = error_message(opened.status());
+    if (opened.ok()) kind = *std::move(opened);
+  }
+  std::vector<std::string> take_problems() {
+    const MutexLock lock(mutex);
+    return std::exchange(problems, {});
+  }
+};
+Opened& opened() {
+  static Opened opened;
+  return opened;
+}
+
+void expect_near(std::span<const float> there, std::span<const float> here, float bound, const std::string& what) {
+  ASSERT_EQ(there.size(), here.size()) << what;
+  float most = 0, largest = 1;
+  for (size_t i = 0; i < here.size(); ++i) {
+    ASSERT_EQ(std::isnan(there[i]), std::isnan(here[i])) << what << " " << i;
+    if (std::isnan(here[i])) continue;
+    most = std::max(most, std::abs(there[i] - here[i]));
+    largest = std::max(largest, std::abs(here[i]));
+  }
+  EXPECT_LE(most, bound * largest) << what;
+}
+
+class VulkanModels : public testing::FamilyRequests {
+ protected:
+  void SetUp() override {
+    if (opened().kind == nullptr) GTEST_SKIP() << "no software device: " << opened().why;
+  }
+  void TearDown() override {
+    for (const std::string& problem : opened().take_problems()) ADD_FAILURE() << problem;
+  }
+
+  void expect_alike(const Answers& there, const Answers& here) {
+    ASSERT_EQ(there.size(), here.size());
+    for (const auto& [id, answer] : here) {
+      SCOPED_TRACE(id);
+      const Answer& other = there.at(id);
+      ASSERT_EQ(other.ids, answer.ids);
+      for (size_t i = 0; i < answer.logprobs.size(); ++i) {
+        // The gate of the goldens, a token.
+        EXPECT_NEAR(other.logprobs[i], answer.logprobs[i], 1e-4 * static_cast<double>(answer.ids[i].size() + 1));
+      }
+      expect_near(other.cross_attention, answer.cross_attention, 1e-4f, "captured attention");
+      expect_near(other.encoder, answer.encoder, 1e-4f, "rows of the encoder");
+    }
+  }
+};
+
+TEST_P(VulkanModels, WholeRequestsHaveTheProcessorsTokens) {
+  Circumstances setup{.name = "vulkan", .backend = "auto"};
+  if (const auto refused = kRefused.find(GetParam()); refused != kRefused.end()) {
+    ModelRunnerOptions options = options_of(setup);
+    options.device = opened().kind.get();
+    const auto runner = EncoderDecoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options);
+    EXPECT_TRUE(absl::IsUnimplemented(runner.status())) << runner.status();
+    EXPECT_NE(error_message(runner.status()).find("needs " + refused->second), std::string::npos) << runner.status();
+    return;
+  }
+  const std::unique_ptr<LLMEngine> there = make_engine(setup, *opened().kind), here = make_engine(setup);
+  expect_alike(run(*there), run(*here));
+}
+
+// Small blocks, a pool for little more than one request: copies, swaps out and in.
+TEST_P(VulkanModels, BlocksMoveThroughTheDevicesMemory) {
+  if (kRefused.contains(GetParam()) || GetParam().find("bart") == std::string::npos) return;
+  Circumstances setup{.name = "swaps", .backend = "auto", .max_model_len = 24, .block_size = 2};
+  setup.swap_space = testing::kPool;
+  setup.preemption = PreemptionMode::kSwap;
+  const std::unique_ptr<LLMEngine> wide = make_engine(setup);
+  const uint64_t block_bytes =
+      testing::kPool / static_cast<uint64_t>(wide->executor().info().num_device_blocks);
+  setup.pool = 40 * block_bytes;
+  const std::unique_ptr<LLMEngine> there = make_engine(setup, *opened().kind), here = make_engine(setup);
+  expect_alike(run(*there), run(*here));
+  EXPECT_GT(there->executor_stats().bytes_copied, 0u);
+  EXPECT_GT(there->executor_stats().bytes_swapped_out, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, VulkanModels, ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
+                         [](const auto& test) { return testing::test_name(test.param); });
+
+}  // namespace
+}  // namespace transept
