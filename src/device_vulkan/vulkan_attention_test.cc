@@ -36,6 +36,8 @@ class DeviceBackend final : public AttentionBackend {
   void put_bias(const AttentionBias& bias, int64_t seqs, int64_t rows, int64_t keys, DeviceBias& out) const;
   std::vector<AttentionRow> rows_of(AttentionType type, const AttentionMetadata& metadata,
                                     const AttentionArgs& args) const;
+  BufferRange record_captured(const AttentionCapture& capture, const DeviceAttention& attention, const DeviceKv& kv,
+                              const BufferRange& tables) const;
 
   VulkanRig& rig_;
 };
@@ -94,6 +96,31 @@ std::vector<AttentionRow> DeviceBackend::rows_of(AttentionType type, const Atten
   return rows;
 }
 
+// Every second row, the last first; the others keep what is there.
+BufferRange DeviceBackend::record_captured(const AttentionCapture& capture, const DeviceAttention& attention,
+                                           const DeviceKv& kv, const BufferRange& tables) const {
+  const TensorView& out = capture.out;
+  const std::vector<float> before(out.f32(), out.f32() + out.num_elements());
+  const BufferRange there = rig_.put_range(before);
+  std::vector<DeviceWanted> wanted;
+  for (uint32_t row = attention.q.rows; row-- > 0;) {
+    if (row % 2 == 0) wanted.push_back({row, row});
+  }
+  const auto num_rows = static_cast<uint32_t>(wanted.size());
+  for (size_t i = 0; i < capture.heads.size(); ++i) {
+    wanted.push_back({static_cast<uint32_t>(capture.heads[i]), static_cast<uint32_t>(i)});
+  }
+  record_capture(rig_.recorder(), attention, kv, tables,
+                 {.wanted = {rig_.put(wanted), 0, wanted.size() * sizeof(DeviceWanted)},
+                  .num_rows = num_rows,
+                  .num_heads = static_cast<uint32_t>(capture.heads.size()),
+                  .out = there,
+                  .index_stride = static_cast<uint32_t>(out.stride[0]),
+                  .row_stride = static_cast<uint32_t>(out.stride[1]),
+                  .num_keys = static_cast<uint32_t>(out.dim(2))});
+  return there;
+}
+
 void DeviceBackend::run(Context&, AttentionType type, const AttentionMetadata& metadata,
                         const AttentionArgs& args) const {
   const bool is_dense = type == AttentionType::kEncoder;
@@ -123,6 +150,7 @@ void DeviceBackend::run(Context&, AttentionType type, const AttentionMetadata& m
     record_write_kv(recorder, put(args.k), put(args.v), {rig_.put(slots), 0, slots.size() * 4}, kv);
   }
   DeviceMatrix out;
+  BufferRange captured;
   if (!args.q.empty()) {
     const DeviceMatrix q = put(args.q);
     out = q;
@@ -137,10 +165,16 @@ void DeviceBackend::run(Context&, AttentionType type, const AttentionMetadata& m
       record_attention(recorder, attention, put(args.k), put(args.v), static_cast<uint32_t>(args.k.dim(1)));
     } else {
       std::vector<int32_t> tables(metadata.block_tables.begin(), metadata.block_tables.end());
-      record_attention(recorder, attention, kv, {rig_.put(tables), 0, tables.size() * 4});
+      const BufferRange blocks{rig_.put(tables), 0, tables.size() * 4};
+      record_attention(recorder, attention, kv, blocks);
+      if (args.capture != nullptr) captured = record_captured(*args.capture, attention, kv, blocks);
     }
   }
   rig_.run();
+  if (captured.buffer != BufferId::kNone) {
+    const std::vector<std::byte> values = rig_.bytes(captured.buffer, 0, captured.size);
+    std::memcpy(args.capture->out.raw, values.data(), values.size());
+  }
   if (!args.q.empty()) {
     const std::vector<float> result = rig_.values(out.buffer, out.range().size / 4);
     for (uint32_t row = 0; row < out.rows; ++row) {
@@ -285,6 +319,41 @@ TEST_P(VulkanAttentionTest, CausalityIsAFieldNotAType) {
   p = problem(AttentionType::kEncoder);
   p.causal = true;
   expect_right(p);
+}
+
+TEST_P(VulkanAttentionTest, GivesProbabilitiesOfTheRowsAndHeadsThatAreWanted) {
+  for (const AttentionType type : {AttentionType::kDecoder, AttentionType::kEncoderDecoder}) {
+    for (const BiasForm bias : {BiasForm::kNone, BiasForm::kT5, BiasForm::kMasking}) {
+      AttentionProblem p = problem(type);
+      p.heads = 4;
+      p.bias = bias;
+      const std::vector<int32_t> heads = {3, 1};
+      DeviceBackend backend(*VulkanRig::get(GetParam()));
+      const AttentionResult result = AttentionSetup(p, backend).run(context_, heads);
+      const size_t num_rows = static_cast<size_t>(p.num_rows());
+      const size_t num_keys = result.probabilities.size() / heads.size() / num_rows;
+      size_t row = 0;
+      for (const KeyOwner& owner : p.owners) {
+        for (size_t s = 0; s < owner.rows.size(); ++s) {
+          for (int i = 0; i < owner.rows[s]; ++i, ++row) {
+            for (size_t h = 0; h < heads.size(); ++h) {
+              const HeadValues values(p, owner, heads[h] / (p.heads / p.kv_heads));
+              const NaiveRow expected = attend_naively(p, owner, values, static_cast<int>(s), i, heads[h]);
+              for (size_t key = 0; key < num_keys; ++key) {
+                const float is = result.probabilities[(h * num_rows + row) * num_keys + key];
+                const double wanted = key < expected.probabilities.size() ? expected.probabilities[key] : 0;
+                if (row % 2 != 0) {
+                  ASSERT_EQ(is, 7.0f) << "a row that was not wanted";
+                } else {
+                  ASSERT_NEAR(is, wanted, 1e-5) << "owner " << owner.id << " row " << i << " key " << key;
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 // A sequence's bits are those that it has alone, in other blocks and in one step or several.

@@ -39,15 +39,15 @@ void vulkan_ops::to_time_major(Context& context, std::span<const float> x, const
 
 void vulkan_ops::upload(Context& context, std::span<const float> x, const TensorView& y) {
   if (context.dry_run || y.empty()) return;
-  CHECK(static_cast<int64_t>(x.size()) == y.num_elements() && y.stride[0] == y.dim(1));
+  CHECK(static_cast<int64_t>(x.size()) == y.num_elements());
   vulkan_of(context).memory().copy_in(y.raw, x.data(), x.size_bytes());
 }
 
 void vulkan_ops::fill_zero(Context& context, const TensorView& y) {
   if (context.dry_run || y.empty()) return;
-  for (int64_t i = 0; i < y.dim(0); ++i) {
-    vulkan_of(context).memory().fill(y.row(i), 0, static_cast<size_t>(y.dim(1)) * sizeof(float));
-  }
+  DeviceMemory& memory = vulkan_of(context).memory();
+  if (y.stride[0] == y.dim(1)) return memory.fill(y.raw, 0, static_cast<size_t>(y.num_elements()) * sizeof(float));
+  for (int64_t i = 0; i < y.dim(0); ++i) memory.fill(y.row(i), 0, static_cast<size_t>(y.dim(1)) * sizeof(float));
 }
 
 void vulkan_ops::write_rows(Context& context, MakeRow make_row, const TensorView& y) {

@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint64_t kWord = 4;
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kAlignment = 64;  // what DeviceMemory promises
+constexpr uint64_t kSmallBytes = uint64_t{256} << 10, kSharedBytes = uint64_t{8} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{8} << 20, kReadbackBytes = uint64_t{4} << 20;
 
 constexpr uint64_t whole(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -37,20 +39,44 @@ Status VulkanTimeline::open() {
 }
 
 VulkanTimeline::~VulkanTimeline() {
-  for (const auto& [address, memory] : memories_) ::munmap(const_cast<std::byte*>(address), memory.addresses);
+  for (const auto& [address, chunk] : chunks_) ::munmap(chunk->address, whole(chunk->size, kPage));
+}
+
+StatusOr<VulkanTimeline::Chunk*> VulkanTimeline::make_chunk(uint64_t size) {
+  auto chunk = std::make_unique<Chunk>();
+  chunk->size = size;
+  ASSIGN_OR_RETURN(chunk->buffer, memory_->allocate_long(size));
+  void* const address =
+      ::mmap(nullptr, whole(size, kPage), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) {
+    memory_->free(chunk->buffer);
+    return resource_exhausted("the process has no ", format_bytes(size), " of addresses left");
+  }
+  chunk->address = static_cast<std::byte*>(address);
+  return chunks_.emplace(chunk->address, std::move(chunk)).first->second.get();
+}
+
+void VulkanTimeline::release(Chunk* chunk) {
+  memory_->free(chunk->buffer);
+  ::munmap(chunk->address, whole(chunk->size, kPage));
+  chunks_.erase(chunk->address);
 }
 
 StatusOr<std::byte*> VulkanTimeline::allocate(uint64_t bytes) {
   RETURN_IF_ERROR(failure_);
-  ASSIGN_OR_RETURN(const BufferId buffer, memory_->allocate_long(bytes));
-  const uint64_t addresses = whole(bytes, kPage);
-  void* const address = ::mmap(nullptr, addresses, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) {
-    memory_->free(buffer);
-    return resource_exhausted("the process has no ", format_bytes(addresses), " of addresses left");
+  if (bytes == 0) return invalid_argument("no bytes to allocate");
+  const bool is_small = bytes <= kSmallBytes;
+  Chunk* chunk = is_small ? shared_ : nullptr;
+  if (chunk == nullptr || bytes > chunk->size - chunk->used) {
+    const uint64_t size = is_small ? std::min(kSharedBytes, memory_->max_bytes()) : whole(bytes, kWord);
+    ASSIGN_OR_RETURN(chunk, make_chunk(std::max(size, whole(bytes, kWord))));
   }
-  auto* const first = static_cast<std::byte*>(address);
-  memories_.emplace(first, Memory{buffer, whole(bytes, kWord), addresses});
+  if (is_small) shared_ = chunk;
+  Memory memory{chunk, chunk->used, whole(bytes, kWord)};
+  chunk->used = std::min(chunk->size, whole(chunk->used + bytes, kAlignment));
+  ++chunk->num_memories;
+  std::byte* const first = chunk->address + memory.begin;
+  memories_.emplace(first, memory);
   return first;
 }
 
@@ -58,9 +84,14 @@ void VulkanTimeline::free(std::byte* address) {
   flush();
   const auto found = memories_.find(address);
   CHECK(found != memories_.end());
-  memory_->free(found->second.buffer);
-  ::munmap(address, found->second.addresses);
+  Chunk* const chunk = found->second.chunk;
   memories_.erase(found);
+  if (--chunk->num_memories > 0) return;
+  if (chunk == shared_) {
+    chunk->used = 0;
+  } else {
+    release(chunk);
+  }
 }
 
 BufferRange VulkanTimeline::range(const void* address, uint64_t bytes) const {
@@ -71,7 +102,7 @@ BufferRange VulkanTimeline::range(const void* address, uint64_t bytes) const {
   const uint64_t begin = is_there ? static_cast<uint64_t>(first - found->first) : 0;
   CHECK(is_there && begin <= found->second.size && bytes <= found->second.size - begin, "an op was given ", bytes,
         " bytes at ", reinterpret_cast<uintptr_t>(address), ", which is no address of the device");
-  return {found->second.buffer, begin, bytes};
+  return {found->second.chunk->buffer, found->second.begin + begin, bytes};
 }
 
 void VulkanTimeline::copy_in(void* to, const void* from_host, uint64_t bytes) {

@@ -73,10 +73,16 @@ class VulkanTimeline final {
   void flush();
 
  private:
-  struct Memory {
+  // A buffer and the addresses that stand for it. Small memories share one: drivers allow few allocations.
+  struct Chunk {
     BufferId buffer = BufferId::kNone;
-    uint64_t size = 0;       // of the buffer
-    uint64_t addresses = 0;  // reserved
+    std::byte* address = nullptr;
+    uint64_t size = 0, used = 0;
+    int64_t num_memories = 0;
+  };
+  struct Memory {
+    Chunk* chunk = nullptr;
+    uint64_t begin = 0, size = 0;  // in the chunk's buffer
   };
 
   VulkanTimeline(std::shared_ptr<VulkanDevice> device, Options options)
@@ -85,6 +91,8 @@ class VulkanTimeline final {
   Status run();
   void fail(const Status& status);
   BufferRange stage_room(uint64_t bytes);
+  StatusOr<Chunk*> make_chunk(uint64_t size);
+  void release(Chunk* chunk);
 
   std::shared_ptr<VulkanDevice> device_;
   Options options_;
@@ -92,6 +100,8 @@ class VulkanTimeline final {
   std::unique_ptr<VulkanStream> stream_;
   Recorder recorder_;
   std::map<const std::byte*, Memory> memories_;  // by their first address
+  std::map<const std::byte*, std::unique_ptr<Chunk>> chunks_;
+  Chunk* shared_ = nullptr;  // where the next small memory lies; null: nowhere yet
   BufferId upload_ = BufferId::kNone, readback_ = BufferId::kNone;
   uint64_t upload_size_ = 0, upload_used_ = 0;
   Status failure_;

@@ -22,14 +22,6 @@ using testing::Circumstances;
 // Of Mesa: other drivers of the machine are not asked. A developer's own choice stays.
 constexpr char kLavapipe[] = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
 
-// Families that need an op which the device does not have, and that op.
-const std::map<std::string, std::string> kRefused = {
-    {"moonshine-float16", "group_norm"},
-    {"moonshine-float32-bare", "group_norm"},
-    {"florence2-float16", "add_depthwise_conv"},
-    {"florence2-bfloat16-original", "add_depthwise_conv"},
-};
-
 // The process's own. Null: there is no lavapipe, or no validation layer.
 struct Opened {
   Mutex mutex;
@@ -95,27 +87,18 @@ class VulkanModels : public testing::FamilyRequests {
 
 TEST_P(VulkanModels, WholeRequestsHaveTheProcessorsTokens) {
   Circumstances setup{.name = "vulkan", .backend = "auto"};
-  if (const auto refused = kRefused.find(GetParam()); refused != kRefused.end()) {
-    ModelRunnerOptions options = options_of(setup);
-    options.device = opened().kind.get();
-    const auto runner = EncoderDecoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options);
-    EXPECT_TRUE(absl::IsUnimplemented(runner.status())) << runner.status();
-    EXPECT_NE(error_message(runner.status()).find("needs " + refused->second), std::string::npos) << runner.status();
-    return;
-  }
   const std::unique_ptr<LLMEngine> there = make_engine(setup, *opened().kind), here = make_engine(setup);
   expect_alike(run(*there), run(*here));
 }
 
 // Small blocks, a pool for little more than one request: copies, swaps out and in.
 TEST_P(VulkanModels, BlocksMoveThroughTheDevicesMemory) {
-  if (kRefused.contains(GetParam()) || GetParam().find("bart") == std::string::npos) return;
+  if (GetParam().find("bart") == std::string::npos) return;
   Circumstances setup{.name = "swaps", .backend = "auto", .max_model_len = 24, .block_size = 2};
   setup.swap_space = testing::kPool;
   setup.preemption = PreemptionMode::kSwap;
   const std::unique_ptr<LLMEngine> wide = make_engine(setup);
-  const uint64_t block_bytes =
-      testing::kPool / static_cast<uint64_t>(wide->executor().info().num_device_blocks);
+  const uint64_t block_bytes = testing::kPool / static_cast<uint64_t>(wide->executor().info().num_device_blocks);
   setup.pool = 40 * block_bytes;
   const std::unique_ptr<LLMEngine> there = make_engine(setup, *opened().kind), here = make_engine(setup);
   expect_alike(run(*there), run(*here));

@@ -156,12 +156,12 @@ constexpr QuantProbe kQuantProbes[] = {
 // apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
 // (separated encoders), foreign_*_test.cc (files of other programs), the tests below (LoRA).
 const std::set<Feature> kProvedElsewhere = {
-    Feature::kStreaming,       Feature::kChat,         Feature::kScore,          Feature::kContinuousBatching,
-    Feature::kPagedSelfKv,     Feature::kPagedCrossKv, Feature::kBlockSizes,     Feature::kPoison,
-    Feature::kSharedInputs,    Feature::kCachedInputs, Feature::kPinnedInputs,   Feature::kPrefixCaching,
-    Feature::kChunkedPrefill,  Feature::kSpeculation,  Feature::kShortlists,     Feature::kLora,
-    Feature::kForeignFiles,    Feature::kDraftModel,   Feature::kTensorParallel, Feature::kPipelineParallel,
-    Feature::kSeparatedEncoder};
+    Feature::kStreaming,        Feature::kChat,         Feature::kScore,          Feature::kContinuousBatching,
+    Feature::kPagedSelfKv,      Feature::kPagedCrossKv, Feature::kBlockSizes,     Feature::kPoison,
+    Feature::kSharedInputs,     Feature::kCachedInputs, Feature::kPinnedInputs,   Feature::kPrefixCaching,
+    Feature::kChunkedPrefill,   Feature::kSpeculation,  Feature::kShortlists,     Feature::kLora,
+    Feature::kForeignFiles,     Feature::kDraftModel,   Feature::kTensorParallel, Feature::kPipelineParallel,
+    Feature::kSeparatedEncoder, Feature::kVulkan};
 
 class FeaturesTest : public ::testing::Test {
  protected:
@@ -374,7 +374,7 @@ TEST_F(FeaturesTest, UnknownValuesListWhatThereIs) {
             "--dtype float33: unknown; this version has auto, float32, bfloat16, float16");
   EXPECT_EQ(message(&EngineConfig::kv_cache_dtype, ""),
             "--kv-cache-dtype : unknown; this version has auto, float32, bfloat16, float16, int8");
-  EXPECT_EQ(message(&EngineConfig::device, "gpu"), "--device gpu: unknown; this version has auto, cpu");
+  EXPECT_EQ(message(&EngineConfig::device, "gpu"), "--device gpu: unknown; this version has auto, cpu, vulkan");
   EXPECT_EQ(message(&EngineConfig::quantization, "q"),
             "--quantization q: unknown; this version has auto, none, int8, int4");
   EXPECT_EQ(message(&EngineConfig::attention_backend, "cuda"),

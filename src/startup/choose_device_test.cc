@@ -1,0 +1,57 @@
+// --device: what is opened, and what is refused before anything is.
+#include "startup/choose_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "startup/load_engine.h"
+
+namespace transept {
+namespace {
+
+using ::testing::HasSubstr;
+
+EngineConfig on(const std::string& device) {
+  EngineConfig config;
+  config.device = device;
+  return config;
+}
+
+std::string refusal(const EngineConfig& config) { return error_message(choose_device(config).status()); }
+
+TEST(ChooseDeviceTest, TheProcessorIsNothingToOpen) {
+  for (const char* device : {"auto", "cpu"}) {
+    const auto chosen = choose_device(on(device));
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    EXPECT_EQ(*chosen, nullptr);
+  }
+}
+
+// Before a driver is asked for: machines without one say the same.
+TEST(ChooseDeviceTest, WhatDoesNotGoWithAVulkanDeviceIsRefusedByName) {
+  EngineConfig config = on("vulkan:0");
+  config.quantization = "int8";
+  EXPECT_THAT(refusal(config), HasSubstr("--device vulkan:0 with --quantization int8: "));
+  config.quantization = "auto";
+  EXPECT_THAT(refusal(config), HasSubstr("--quantization auto: "));
+  config = on("vulkan");
+  for (const char* type : {"float16", "bfloat16", "int8"}) {
+    config.kv_cache_dtype = type;
+    EXPECT_THAT(refusal(config), HasSubstr(str_cat("--device vulkan with --kv-cache-dtype ", type, ": ")));
+  }
+  config = on("vulkan");
+  config.tensor_parallel_size = 2;
+  EXPECT_THAT(refusal(config), HasSubstr("--tensor-parallel-size 2: "));
+  config = on("vulkan");
+  config.encode_slice = "5";
+  EXPECT_THAT(refusal(config), HasSubstr("--encode-slice 5: "));
+}
+
+TEST(ChooseDeviceTest, ADeviceThatIsNotThereIsNamedWithAReason) {
+  const auto chosen = choose_device(on("vulkan:no such card"));
+  ASSERT_FALSE(chosen.ok());
+  EXPECT_THAT(error_message(chosen.status()), HasSubstr("--device vulkan:no such card: "));
+}
+
+}  // namespace
+}  // namespace transept
