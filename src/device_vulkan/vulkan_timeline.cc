@@ -84,6 +84,7 @@ void VulkanTimeline::free(std::byte* address) {
   flush();
   const auto found = memories_.find(address);
   CHECK(found != memories_.end());
+  if (!failure_.ok()) return;  // the device may be at it still
   Chunk* const chunk = found->second.chunk;
   memories_.erase(found);
   if (--chunk->num_memories > 0) return;

@@ -51,7 +51,7 @@ class VulkanTimeline final {
 
   // Errors: as Buffers::allocate(); kResourceExhausted, the process has no addresses left.
   StatusOr<std::byte*> allocate(uint64_t bytes);
-  // What was recorded with it runs first. REQUIRES: the address of an allocate().
+  // What was recorded with it runs first. After a failure it is kept. REQUIRES: the address of an allocate().
   void free(std::byte* address);
 
   // Where these bytes lie. REQUIRES: they are within one allocate(), at whole words; else a CHECK says so.

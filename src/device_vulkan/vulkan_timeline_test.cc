@@ -5,7 +5,9 @@
 
 #include <numeric>
 
-#include "device_vulkan/kernels.h"
+#include "device_vulkan/fake_vulkan_testing.h"
+#include "device_vulkan/instance.h"
+#include "device_vulkan/pick_device.h"
 #include "device_vulkan/vulkan_rig_testing.h"
 #include "device_vulkan/vulkan_space.h"
 
@@ -190,6 +192,57 @@ TEST_F(VulkanTimelineTest, ASpaceKeepsItsMemoryAndGivesItBack) {
   EXPECT_EQ(space->free_bytes(), free);
   buffer = space->allocate(64);
   space = nullptr;  // the buffer keeps it
+}
+
+// All that a model's step does, on a Vulkan whose calls fail in turn.
+Status run_step(const testing::FakeVulkan& fake) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance, VulkanInstance::create(fake.entry()));
+  ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
+  ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, "vulkan"));
+  ASSIGN_OR_RETURN(std::shared_ptr<VulkanDevice> device, VulkanDevice::create(instance, devices[index]));
+  ASSIGN_OR_RETURN(std::unique_ptr<VulkanTimeline> timeline, VulkanTimeline::create(std::move(device)));
+  const std::shared_ptr<VulkanSpace> space = VulkanSpace::create(std::move(timeline));
+  const DeviceBuffer large = space->allocate(kMiB);
+  const DeviceBuffer small = space->allocate(4096);
+  if (large.data() == nullptr || small.data() == nullptr) return absl::ResourceExhaustedError("as the log says");
+  const std::vector<float> values = counted(16, 0);
+  space->copy_in(small.data(), values.data(), 64);
+  space->with_timeline([&](VulkanTimeline& inside) {
+    Recorder& recorder = inside.recorder();
+    const BufferRange list = inside.stage({std::as_bytes(std::span(values))})[0];
+    const BufferRange x = inside.range(small.data(), 64);
+    record_add(recorder, DeviceMatrix::dense(list.buffer, 1, 16, list.begin), {},
+               DeviceMatrix::dense(x.buffer, 1, 16, x.begin));
+  });
+  float back[16] = {7};
+  space->copy_out(back, small.data(), sizeof back);
+  if (!space->status().ok()) EXPECT_EQ(back[0], 0.0f);
+  return space->status();
+}
+
+TEST(VulkanTimelineErrorsTest, EveryCallMayFail) {
+  int num_calls = 0;
+  {
+    testing::FakeVulkan fake;
+    const Status status = run_step(fake);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(fake.commands["copy"], 2);
+    EXPECT_EQ(fake.commands["dispatch"], 1);
+    EXPECT_EQ(fake.num_live(), 0u);
+    num_calls = fake.num_calls;
+  }
+  EXPECT_GT(num_calls, 30);
+  for (const VkResult result : {VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST, VK_TIMEOUT}) {
+    for (int call = 0; call < num_calls; ++call) {
+      testing::FakeVulkan fake;
+      fake.fail_at = call;
+      fake.result = result;
+      const Status status = run_step(fake);
+      ASSERT_FALSE(status.ok()) << fake.failed;
+      EXPECT_TRUE(fake.misuse.empty()) << fake.failed << ": " << fake.misuse.front();
+      EXPECT_EQ(fake.num_live(), 0u) << fake.failed;
+    }
+  }
 }
 
 using VulkanTimelineDeathTest = VulkanTimelineTest;

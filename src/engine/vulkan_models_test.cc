@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/sanitized_testing.h"
 #include "engine/family_requests_testing.h"
 #include "rank/vulkan_kind.h"
 
@@ -63,9 +64,12 @@ void expect_near(std::span<const float> there, std::span<const float> here, floa
 class VulkanModels : public testing::FamilyRequests {
  protected:
   void SetUp() override {
+    // The tests of device_vulkan have the device there; a model under validation takes minutes.
+    if (kSanitized) GTEST_SKIP() << "not under sanitizers";
     if (opened().kind == nullptr) GTEST_SKIP() << "no software device: " << opened().why;
   }
   void TearDown() override {
+    if (kSanitized) return;
     for (const std::string& problem : opened().take_problems()) ADD_FAILURE() << problem;
   }
 

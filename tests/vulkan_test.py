@@ -1,0 +1,114 @@
+"""--device vulkan: whole verbs on lavapipe, Mesa's device that computes on the processor, and what is said where there is none.
+Needs build/release/transept."""
+import json
+import os
+import shutil
+import tempfile
+import unittest
+import urllib.request
+from pathlib import Path
+
+from cli_test import ROOT, run, serve
+from golden_compare import compare
+from speech_model import make_model, write_syllables
+
+MODELS = ROOT / "tests" / "models"
+LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
+# Of Mesa: other drivers of the machine are not asked. A developer's own choice stays.
+ENVIRONMENT = {"VK_ICD_FILENAMES": os.environ.get("VK_ICD_FILENAMES", LAVAPIPE)}
+DEVICE = "vulkan:lavapipe"
+# Each file of the reference's answers, of a family a time. tests/golden.py --device vulkan:lavapipe runs them all.
+FILES = {"requests": "expected", "beams": "beams_expected", "alignments": "alignments_expected", "batch": "batch_expected"}
+FAMILIES = ("bart-float32", "marian-float16", "t5-float32", "whisper-float16", "moonshine-float16", "florence2-float16")
+
+
+def why_not():
+    """Why lavapipe cannot be used, or None."""
+    code, out, err = run("devices", "--json", env=ENVIRONMENT)
+    if code:
+        return err.strip()
+    found = [device for device in json.loads(out)["devices"] if device["alias"] == "lavapipe"]
+    return None if found else "there is no lavapipe (mesa-vulkan-drivers)"
+
+
+class RefusalsTest(unittest.TestCase):
+    def refusal(self, *flags, env=None):
+        code, out, err = run("generate", MODELS / "bart-float32", *flags, stdin="a\n", env=env or ENVIRONMENT)
+        self.assertEqual((code, out), (2, ""), err)
+        return err
+
+    def test_flags_that_do_not_go_with_it_are_named(self):
+        for flag, value in (("quantization", "int8"), ("kv-cache-dtype", "float16"), ("encode-slice", "5")):
+            self.assertIn(f"--device vulkan:lavapipe with --{flag} {value}: ", self.refusal("--device", DEVICE, f"--{flag}", value))
+        self.assertIn("--device vulkan:lavapipe with --tensor-parallel-size 2: ", self.refusal("--device", DEVICE, "--tensor-parallel-size", "2"))
+        self.assertIn("not with --epd", self.refusal("--device", DEVICE, "--epd", "1E1D"))
+
+    def test_a_device_that_is_not_there_is_one_sentence(self):
+        if run("devices", env=ENVIRONMENT)[0]:
+            self.assertIn("--device vulkan: ", self.refusal("--device", "vulkan"))
+            return
+        self.assertIn("--device vulkan:99: there is no vulkan:99", self.refusal("--device", "vulkan:99"))
+        self.assertIn("vulkan:nothing", self.refusal("--device", "vulkan:nothing"))
+        self.assertIn("no driver here", self.refusal("--device", "vulkan", env={"VK_ICD_FILENAMES": "/nowhere.json"}))
+
+    def test_lavapipe_is_never_taken_unasked(self):
+        if reason := why_not():
+            self.skipTest(reason)
+        if ENVIRONMENT["VK_ICD_FILENAMES"] != LAVAPIPE:
+            self.skipTest("VK_ICD_FILENAMES is set: there may be a card")
+        for name in ("vulkan", "vulkan:0"):
+            self.assertIn("it computes on the processor", self.refusal("--device", name))
+
+
+class AnswersTest(unittest.TestCase):
+    def setUp(self):
+        if reason := why_not():
+            self.skipTest(reason)
+        self.scratch = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.scratch)
+
+    def test_the_references_answers(self):
+        for model in (MODELS / name for name in FAMILIES):
+            for name, answers in FILES.items():
+                if not (model / f"{name}.jsonl").exists():
+                    continue
+                with self.subTest(model=model.name, file=name):
+                    code, out, err = run("generate", model, "--input", model / f"{name}.jsonl", "--device", DEVICE, "--debug-poison",
+                                         cwd=model, env=ENVIRONMENT)
+                    self.assertIn(code, (0, 1), err)
+                    got = [json.loads(line) for line in out.splitlines()]
+                    wanted = [json.loads(line) for line in (model / f"{answers}.jsonl").read_text().splitlines()]
+                    self.assertEqual(len(got), len(wanted), err)
+                    for line, expected in zip(got, wanted):
+                        self.assertIsNone(next(compare(name, expected, line), None), expected["id"])
+
+    def test_a_transcript_with_times_of_words(self):
+        model = make_model(self.scratch / "model")
+        write_syllables(self.scratch / "a.wav", 8)
+        written = []
+        for flags in ([], ["--device", DEVICE]):
+            folder = self.scratch / str(len(flags))
+            code, _, err = run("transcribe", model, self.scratch / "a.wav", "--output-dir", folder, "--output-format", "json",
+                               "--word-timestamps", *flags, env=ENVIRONMENT)
+            self.assertEqual(code, 0, err)
+            written.append(json.loads((folder / "a.json").read_text()))
+        self.assertEqual(written[1]["text"], written[0]["text"])
+        words = [[word["word"] for segment in transcript["segments"] for word in segment["words"]] for transcript in written]
+        self.assertEqual(words[1], words[0])
+        self.assertTrue(words[0])
+
+    def test_replicas_of_a_server_share_the_device(self):
+        os.environ.setdefault("VK_ICD_FILENAMES", LAVAPIPE)
+        _, url, log = serve(self, MODELS / "t5-float32", "--device", DEVICE, "--replicas", "2")
+        self.assertIn("device: llvmpipe", log)
+        ask = json.dumps({"prompt": "one two three", "max_tokens": 8, "temperature": 0, "n": 1}).encode()
+        texts = set()
+        for _ in range(6):
+            request = urllib.request.Request(f"{url}/v1/completions", ask, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as response:
+                texts.add(json.load(response)["choices"][0]["text"])
+        self.assertEqual(len(texts), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
