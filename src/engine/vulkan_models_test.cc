@@ -110,6 +110,18 @@ TEST_P(VulkanModels, BlocksMoveThroughTheDevicesMemory) {
   EXPECT_GT(there->executor_stats().bytes_swapped_out, 0u);
 }
 
+// In other company, other blocks and other steps a request has the same bits.
+TEST_P(VulkanModels, BitsDependOnNoCompany) {
+  if (GetParam() != "bart-float32" && GetParam() != "t5-float32" && GetParam() != "whisper-float16") return;
+  Circumstances wide{.name = "wide", .backend = "auto"}, narrow = wide;
+  narrow.max_num_seqs = 3;
+  narrow.max_num_batched_tokens = 5;
+  narrow.block_size = 3;
+  const std::unique_ptr<LLMEngine> together = make_engine(wide, *opened().kind);
+  const std::unique_ptr<LLMEngine> apart = make_engine(narrow, *opened().kind);
+  EXPECT_EQ(run(*together), run(*apart));
+}
+
 INSTANTIATE_TEST_SUITE_P(Checkpoints, VulkanModels, ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
