@@ -50,8 +50,12 @@ def main():
     parser.add_argument("--show", type=int, default=20, help="failing cases printed in full (default: %(default)s)")
     options = parser.parse_args()
     ways, notes = choose_ways(options)
+    folders = sorted({path.parent for path in options.root.rglob("*expected.jsonl")})
+    if options.device:
+        notes += [f"skipped: {folder.name}: shortlists are the processor's alone" for folder in folders if list(folder.glob("lex*"))]
+        folders = [folder for folder in folders if not list(folder.glob("lex*"))]
     jobs = [(options, folder, file, way)
-            for folder in sorted({path.parent for path in options.root.rglob("*expected.jsonl")})
+            for folder in folders
             for file in FILES if (folder / f"{file}.jsonl").exists() and (folder / "config.json").exists()
             for way in (ways[:1] if file in ONCE else ways)]
     passed, failures, seconds = 0, [], Counter()

@@ -68,10 +68,12 @@ void record_group_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRa
   CHECK(x.rows == y.rows && x.columns == y.columns);
   check_floats(weight, x.columns);
   check_floats(bias, x.columns);
-  check_floats(scratch, uint64_t{x.rows} + 2);
-  const BufferRange sums{scratch.buffer, scratch.begin, uint64_t{x.rows} * kWord};
-  const BufferRange mean{scratch.buffer, sums.begin + sums.size, kWord};
-  const BufferRange variance{scratch.buffer, mean.begin + kWord, kWord};
+  check_floats(scratch, group_norm_scratch(x.rows));
+  // A line apart: what is bound for one begins at the device's alignment below it.
+  constexpr uint64_t kLine = 64;
+  const BufferRange mean{scratch.buffer, scratch.begin, kWord};
+  const BufferRange variance{scratch.buffer, scratch.begin + kLine, kWord};
+  const BufferRange sums{scratch.buffer, scratch.begin + 2 * kLine, uint64_t{x.rows} * kWord};
   const uint32_t count = bits(static_cast<float>(x.rows) * static_cast<float>(x.columns));
   // The first does not read the mean: x is bound in its place.
   run(recorder, kRowSumsKernel, {x.columns, x.stride, 0}, {x.range(), x.range(), sums}, {.x = x.rows});

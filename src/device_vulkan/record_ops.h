@@ -38,7 +38,8 @@ void record_layer_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRa
 void record_rms_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, float epsilon,
                      const DeviceMatrix& y);
 
-// The same with one mean and variance for all of x. scratch: x.rows + 2 floats, apart from the others.
+// The same with one mean and variance for all of x. scratch: so many floats, apart from the others.
+constexpr uint64_t group_norm_scratch(uint64_t rows) { return rows + 32; }
 void record_group_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, const BufferRange& bias,
                        float epsilon, const BufferRange& scratch, const DeviceMatrix& y);
 

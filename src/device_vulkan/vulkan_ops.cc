@@ -61,12 +61,13 @@ void vulkan_ops::layer_norm(Context& context, const TensorView& x, const float* 
 void vulkan_ops::group_norm(Context& context, const TensorView& x, const float* weight, const float* bias,
                             float epsilon, const TensorView& y) {
   const Arena::Scope scope(context.arena);
-  const std::span<float> scratch = context.arena.allocate_span<float>(x.dim(0) + 2);
+  const auto scratch_size = static_cast<int64_t>(group_norm_scratch(to_u32(x.dim(0))));
+  const std::span<float> scratch = context.arena.allocate_span<float>(scratch_size);
   if (x.empty()) return;
   vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
     const int64_t n = x.dim(1);
     record_group_norm(timeline.recorder(), matrix_of(timeline, x), range_of(timeline, weight, n),
-                      range_of(timeline, bias, n), epsilon, range_of(timeline, scratch.data(), x.dim(0) + 2),
+                      range_of(timeline, bias, n), epsilon, range_of(timeline, scratch.data(), scratch_size),
                       matrix_of(timeline, y));
   });
 }

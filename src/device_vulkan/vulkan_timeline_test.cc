@@ -216,7 +216,9 @@ Status run_step(const testing::FakeVulkan& fake) {
   });
   float back[16] = {7};
   space->copy_out(back, small.data(), sizeof back);
-  if (!space->status().ok()) EXPECT_EQ(back[0], 0.0f);
+  if (!space->status().ok()) {
+    EXPECT_EQ(back[0], 0.0f);
+  }
   return space->status();
 }
 

@@ -19,7 +19,7 @@ Status check_flags(const EngineConfig& config) {
   if (config.tensor_parallel_size > 1) {
     return refuse("tensor-parallel-size", config.tensor_parallel_size, "ranks are the processor's alone");
   }
-  if (config.encode_slice != "none") {
+  if (config.encode_slice != "none" && config.encode_slice != "auto") {
     return refuse("encode-slice", config.encode_slice, "slices are counted in tasks of the processor's threads");
   }
   return ok_status();

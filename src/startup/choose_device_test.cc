@@ -10,6 +10,7 @@ namespace transept {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 EngineConfig on(const std::string& device) {
   EngineConfig config;
@@ -45,6 +46,8 @@ TEST(ChooseDeviceTest, WhatDoesNotGoWithAVulkanDeviceIsRefusedByName) {
   config = on("vulkan");
   config.encode_slice = "5";
   EXPECT_THAT(refusal(config), HasSubstr("--encode-slice 5: "));
+  config.encode_slice = "auto";
+  EXPECT_THAT(refusal(config), Not(HasSubstr("--encode-slice")));
 }
 
 TEST(ChooseDeviceTest, ADeviceThatIsNotThereIsNamedWithAReason) {

@@ -16,6 +16,7 @@ StatusOr<RunnerChoices> make_runner_choices(const EngineConfig& config) {
                         available_cpus(), config.tensor_parallel_size > 1 ? "--tensor-parallel-size" : "--replicas"));
   ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
   ASSIGN_OR_RETURN(choices.device, choose_device(config));
+  if (choices.device != nullptr) choices.encode_slice = {};  // auto: its encodes run to the end
   return choices;
 }
 
