@@ -26,14 +26,12 @@ float* row_of_slot(const TensorView& cache, int64_t slot, int32_t block_size, in
 
 }  // namespace
 
+// Staged, not in step memory: a dry run has no features and does not come here.
 void vulkan_ops::to_time_major(Context& context, std::span<const float> x, const TensorView& y) {
-  const Arena::Scope scope(context.arena);
-  const std::span<float> there = context.arena.allocate_span<float>(y.num_elements());
-  if (context.dry_run || y.empty()) return;
-  CHECK(x.size() == there.size());
-  vulkan_of(context).memory().copy_in(there.data(), x.data(), x.size_bytes());
+  if (y.empty()) return;
   vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
-    record_transpose(timeline.recorder(), range_of(timeline, there.data(), y.num_elements()), matrix_of(timeline, y));
+    Recorder& recorder = timeline.recorder();
+    record_transpose(recorder, timeline.stage({std::as_bytes(x)})[0], matrix_of(timeline, y));
   });
 }
 
