@@ -6,6 +6,7 @@
 #include "device_vulkan/vulkan_attention.h"
 #include "device_vulkan/vulkan_library.h"
 #include "device_vulkan/vulkan_model_device.h"
+#include "device_vulkan/vulkan_ops.h"
 #endif
 
 namespace transept {
@@ -19,7 +20,7 @@ class OpenDevice final : public VulkanHandle {
 
   DeviceMemory& memory() const override { return *space_; }
   std::unique_ptr<Device> make_device(ThreadPool& threads, Isa isa) const override {
-    return std::make_unique<VulkanModelDevice>(space_, threads, isa);
+    return std::make_unique<VulkanModelDevice>(space_, vulkan_op_table(), threads, isa);
   }
   std::unique_ptr<AttentionBackend> make_attention() const override { return std::make_unique<VulkanAttention>(); }
   std::string text() const override {

@@ -15,23 +15,27 @@ namespace transept {
 
 class VulkanModelDevice final : public Device {
  public:
-  // Borrows the threads, for what stays on the processor.
-  VulkanModelDevice(std::shared_ptr<VulkanSpace> space, ThreadPool& threads, Isa isa)
-      : space_(std::move(space)), host_(threads, isa) {}
+  // Borrows the threads, for what stays on the processor, and the ops (vulkan_ops.h).
+  VulkanModelDevice(std::shared_ptr<VulkanSpace> space, const OpTable& ops, ThreadPool& threads, Isa isa)
+      : space_(std::move(space)), ops_(ops), host_(threads, isa) {}
 
   std::string_view name() const override { return "vulkan"; }
   DeviceMemory& memory() const override { return *space_; }
-  const OpTable& ops() const override;
+  const OpTable& ops() const override { return ops_; }
   Status status() const override { return lack_.ok() ? space_->status() : lack_; }
 
   VulkanSpace& space() const { return *space_; }
   CpuDevice& host() { return host_; }
 
   // An op that is not there was met: the first is what status() tells.
-  void set_lack(std::string_view op);
+  void set_lack(std::string_view op) {
+    if (!lack_.ok()) return;
+    lack_ = unimplemented("the model needs ", op, ", which the Vulkan device does not have: give --device cpu");
+  }
 
  private:
   std::shared_ptr<VulkanSpace> space_;
+  const OpTable& ops_;
   CpuDevice host_;
   Status lack_;
 };

@@ -1,4 +1,4 @@
-// The ops of a Vulkan device, as its table has them (vulkan_model_device.cc). REQUIRES of all: the context's device is
+// The ops of a Vulkan device, and their table. REQUIRES of all: the context's device is
 // a VulkanModelDevice.
 #pragma once
 
@@ -46,3 +46,10 @@ void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slo
                     View<int32_t> rows, const TensorView& y);
 
 }  // namespace transept::vulkan_ops
+
+namespace transept {
+
+// What is not in it notes itself in a dry run (VulkanModelDevice::set_lack).
+const OpTable& vulkan_op_table();
+
+}  // namespace transept

@@ -86,7 +86,7 @@ class VulkanTimeline final {
   };
 
   VulkanTimeline(std::shared_ptr<VulkanDevice> device, Options options)
-      : device_(std::move(device)), options_(options) {}
+      : device_(std::move(device)), options_(options), recorder_(device_->info().range_alignment) {}
   Status open();
   Status run();
   void fail(const Status& status);

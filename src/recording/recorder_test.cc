@@ -63,6 +63,19 @@ TEST(RecorderTest, AnOpWaitsForOpsOfItsWaveThatCameEarlier) {
   EXPECT_THAT(waves(recorder.finish()), ElementsAre(0, 0, 1, 1));
 }
 
+// What a device binds for the second begins within what the first writes.
+TEST(RecorderTest, AnOpWaitsForWhatLiesInTheWayOfItsAlignment) {
+  for (const uint64_t alignment : {4u, 16u}) {
+    Recorder recorder(alignment);
+    move(recorder, range(1, 0, 64), range(2, 0, 8));
+    move(recorder, range(1, 0, 64), range(2, 8, 64));
+    move(recorder, range(1, 0, 64), range(2, 80, 8));
+    const Recording recording = recorder.finish();
+    EXPECT_EQ(recording.ops[1].wave, alignment == 4 ? 0 : 1);
+    EXPECT_EQ(recording.ops[2].wave, recording.ops[1].wave) << "its own line";
+  }
+}
+
 TEST(RecorderTest, AGridInABufferIsRead) {
   Recorder recorder;
   move(recorder, range(1, 0, 64), range(2, 0, 64));

@@ -72,7 +72,12 @@ void Recorder::fill(const BufferRange& to, uint32_t word) {
 }
 
 void Recorder::append(RecordedOp op) {
-  const std::vector<Access> accesses = op.accesses();
+  std::vector<Access> accesses = op.accesses();
+  for (Access& access : accesses) {
+    const uint64_t before = access.range.begin % alignment_;
+    access.range.begin -= before;
+    access.range.size += before;
+  }
   const bool waits = std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
     return std::any_of(of_wave_.begin(), of_wave_.end(),
                        [&](const Access& before) { return conflict(access, before); });

@@ -78,6 +78,10 @@ struct Recording {
 
 class Recorder final {
  public:
+  // `alignment`: a device binds ranges from such a multiple of bytes on, and its checks of barriers see what is bound:
+  // ops conflict where that does. A power of two.
+  explicit Recorder(uint64_t alignment = 4) : alignment_(alignment) {}
+
   // Fails a CHECK where the kernel declares other numbers of operands or bytes, where a range is of no buffer, empty or
   // not of whole words (4 bytes), or where a grid is 0. Ranges of one op may overlap only where the kernel's own header
   // says so.
@@ -95,8 +99,9 @@ class Recorder final {
  private:
   void append(RecordedOp op);
 
+  uint64_t alignment_;
   Recording recording_;
-  std::vector<Access> of_wave_;  // what the last wave's ops touch
+  std::vector<Access> of_wave_;  // what the last wave's ops touch, aligned
 };
 
 }  // namespace transept

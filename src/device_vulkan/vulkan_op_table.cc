@@ -1,5 +1,3 @@
-#include "device_vulkan/vulkan_model_device.h"
-
 #include "base/check.h"
 #include "device_vulkan/vulkan_ops.h"
 
@@ -42,11 +40,6 @@ constexpr OpTable kVulkanOps = {
 
 }  // namespace
 
-const OpTable& VulkanModelDevice::ops() const { return kVulkanOps; }
-
-void VulkanModelDevice::set_lack(std::string_view op) {
-  if (!lack_.ok()) return;
-  lack_ = unimplemented("the model needs ", op, ", which the Vulkan device does not have: give --device cpu");
-}
+const OpTable& vulkan_op_table() { return kVulkanOps; }
 
 }  // namespace transept
