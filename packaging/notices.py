@@ -23,6 +23,7 @@ LICENCES = {
     "freetype": "FTL OR GPL-2.0-or-later",
     "gcc-12": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "glibc": "LGPL-2.1-or-later",
+    "gloo": "BSD-3-Clause",
     "hiredis": "BSD-3-Clause",
     "libjpeg-turbo": "BSD-3-Clause AND IJG AND Zlib",
     "libpng1.6": "libpng-2.0",
@@ -41,7 +42,7 @@ LICENCES = {
 # Nothing of these is in what is built: declarations of the system's interface, and of what is loaded when it is needed.
 INTERFACES = ("glibc", "linux")
 LOADED = {"ffmpeg": "reads audio that is no plain WAV", "curl": "fetches models by name", "freetype": "draws the questions of --header-font",
-          "hiredis": "reaches Redis for fleets of encoders", "ucx": "moves rows of such fleets between machines",
+          "gloo": "moves parts of sums between hosts that hold a model together", "hiredis": "reaches Redis for fleets of encoders", "ucx": "moves rows of such fleets between machines",
           "vulkan-loader": "lists the devices of transept devices", "zeromq3": "joins the instances of such fleets"}
 INSIDE, LINKED, OPTIONAL = "inside", "linked", "optional"
 

@@ -21,7 +21,7 @@ LIBRARY = re.compile(r"transept_(?:library|python_module)\(([^)]*)\)")
 TEST_FILE = re.compile(r"(_(test(_avx512_vnni)?|testlib|bench|fuzz)\.cc|_testing\.h)$")
 WRAPPED = {"nlohmann/": "base", "openssl/": "base", "utf8proc.h": "text/unicode", "pcre2.h": "text/unicode", "libavformat/": "media", "libavcodec/": "media",
            "libavutil/": "media", "libswresample/": "media", "jpeglib.h": "media", "jerror.h": "media", "png.h": "media", "webp/": "media", "zlib.h": "speech",
-           "boost/": "net", "curl/": "hub", "hiredis/": "disagg", "zmq.h": "disagg", "ucp/": "disagg", "ucs/": "disagg", "prometheus/": "server proxy", "vulkan/": "device_vulkan", "nanobind/": "python", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
+           "boost/": "net", "curl/": "hub", "hiredis/": "disagg", "zmq.h": "disagg", "ucp/": "disagg", "ucs/": "disagg", "gloo/": "comm", "prometheus/": "server proxy", "vulkan/": "device_vulkan", "nanobind/": "python", "mutex": "base", "shared_mutex": "base", "condition_variable": "base"}
 OUTSIDE = ("absl", "gtest", "gmock", "benchmark", "nlohmann")
 
 

@@ -7,8 +7,10 @@
 // a group fails as one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/clock.h"
@@ -16,7 +18,7 @@
 
 namespace transept {
 
-// Implementations: one thread at a time, but for fail().
+// Implementations: one thread at a time, but for fail(), failure() and times().
 class Communicator {
  public:
   static constexpr int kMaxRanks = 64;
@@ -59,6 +61,15 @@ class Communicator {
 
   // Ends the group: the first such error is what all calls of all ranks return, also those that wait. Any thread.
   virtual void fail(const Status& why) = 0;
+  // That error; nullopt: the group has not ended. Any thread.
+  virtual std::optional<Status> failure() const = 0;
+
+  // Seconds since the start. Any thread.
+  struct Times {
+    double calls = 0;                          // of this rank in exchanges, broadcasts and barriers
+    std::array<double, kMaxRanks> waits = {};  // of each rank, by rank, for others in these, as far as it is known here
+  };
+  virtual Times times() const = 0;
 };
 
 }  // namespace transept

@@ -54,7 +54,7 @@ std::span<std::byte> SharedCommunicator::outbox(size_t bytes) {
 
 StatusOr<Communicator::Parts> SharedCommunicator::exchange(size_t bytes) {
   CHECK(bytes <= max_bytes(), "an exchange of ", bytes, " bytes, and ", max_bytes(), " are the most");
-  RETURN_IF_ERROR(run({.kind = Kind::kExchange, .bytes = bytes}));
+  RETURN_IF_ERROR(run(CallKind::kExchange, bytes));
   for (int other = 0; other < size(); ++other) {
     parts_[static_cast<size_t>(other)] = group_.slot(other, num_calls_).first(bytes);
   }
@@ -66,14 +66,14 @@ Status SharedCommunicator::broadcast(std::span<std::byte> data, int root) {
   do {
     const std::span<std::byte> piece = data.first(std::min(data.size(), max_bytes()));
     if (rank_ == root) std::ranges::copy(piece, outbox(piece.size()).begin());
-    RETURN_IF_ERROR(run({.kind = Kind::kBroadcast, .bytes = data.size(), .root = root}));
+    RETURN_IF_ERROR(run(CallKind::kBroadcast, data.size(), root));
     if (rank_ != root) std::ranges::copy(group_.slot(root, num_calls_).first(piece.size()), piece.begin());
     data = data.subspan(piece.size());
   } while (!data.empty());
   return ok_status();
 }
 
-Status SharedCommunicator::barrier() { return run({.kind = Kind::kBarrier}); }
+Status SharedCommunicator::barrier() { return run(CallKind::kBarrier); }
 
 void SharedCommunicator::begin_step(int64_t step) {
   step_ = step;
@@ -81,21 +81,30 @@ void SharedCommunicator::begin_step(int64_t step) {
 }
 
 // Says that this rank makes the call, with its part in the slot, and waits until all have said so.
-Status SharedCommunicator::run(const Call& call) {
-  call_ = call;
-  ++num_in_step_;
-  if (const std::optional<Status> failure = group_.failure()) return *failure;
+Status SharedCommunicator::run(CallKind kind, size_t bytes, int root) {
   const uint64_t number = num_calls_ + 1;
+  call_ = {.number = number,
+           .bytes = bytes,
+           .step = step_,
+           .number_in_step = ++num_in_step_,
+           .kind = static_cast<uint32_t>(kind),
+           .root = root};
+  if (const std::optional<Status> failure = group_.failure()) return *failure;
   SharedGroup::Rank& own = group_.rank(rank_);
-  own.calls[number % 2] = {.number = number,
-                           .bytes = call.bytes,
-                           .step = step_,
-                           .number_in_step = num_in_step_,
-                           .kind = static_cast<uint32_t>(call.kind),
-                           .root = call.root};
+  own.calls[number % 2] = call_;
   num_calls_ = number;
   own.num_calls.store(number, std::memory_order_seq_cst);
   own.bell.ring();
+  const TimePoint begin = std::chrono::steady_clock::now();
+  Status met = await_others(number);
+  const int64_t taken = (std::chrono::steady_clock::now() - begin).count();
+  // Nothing is moved in a call: all of it is waiting.
+  calls_ns_.fetch_add(taken, std::memory_order_relaxed);
+  own.waited_ns.fetch_add(taken, std::memory_order_relaxed);
+  return met;
+}
+
+Status SharedCommunicator::await_others(uint64_t number) {
   for (int other = 0; other < size(); ++other) {
     if (other == rank_) continue;
     SharedGroup::Rank& theirs = group_.rank(other);
@@ -108,16 +117,9 @@ Status SharedCommunicator::run(const Call& call) {
 
 // Whether the other rank's call of this number is ours.
 Status SharedCommunicator::check_same(int other) {
-  const SharedGroup::Call& theirs = group_.rank(other).calls[num_calls_ % 2];
-  const Call& own = call_;
-  const bool is_same = theirs.number == num_calls_ && theirs.kind == static_cast<uint32_t>(own.kind) &&
-                       theirs.bytes == own.bytes && theirs.root == own.root && theirs.step == step_;
-  if (is_same) return ok_status();
-  const auto kind = static_cast<Kind>(std::min(theirs.kind, static_cast<uint32_t>(Kind::kBarrier)));
-  return fail_with(absl::InternalError(str_cat("ranks have run apart: ", name_of_rank(other), " makes ", name_of(kind),
-                                               " ", theirs.number_in_step, " of step ", theirs.step, " with ",
-                                               theirs.bytes, " bytes from rank ", theirs.root, ", and rank ", rank_,
-                                               " ", place(), " with ", own.bytes, " bytes from rank ", own.root)));
+  const GroupCall& theirs = group_.rank(other).calls[num_calls_ % 2];
+  if (theirs.is_same(call_)) return ok_status();
+  return fail_with(absl::InternalError(run_apart_text(name_of_rank(other), theirs, rank_, call_)));
 }
 
 // ---- Messages
@@ -203,13 +205,23 @@ Status SharedCommunicator::wait(int other, Bell& bell, FunctionRef<bool()> is_th
       end = *failure;
     } else if (std::chrono::steady_clock::now() >= until) {
       end = fail_with(absl::DeadlineExceededError(str_cat(name_of_rank(other), " has not answered for ",
-                                                          seconds(options_.rank_timeout), " s (", place(), ")")));
+                                                          seconds(options_.rank_timeout), " s (", call_.place(), ")")));
     } else {
       bell.sleep(seen, until);
     }
   }
   bell.num_sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return *end;
+}
+
+Communicator::Times SharedCommunicator::times() const {
+  constexpr double kNanosecond = 1e-9;
+  Times times{.calls = kNanosecond * static_cast<double>(calls_ns_.load(std::memory_order_relaxed))};
+  for (int rank = 0; rank < size(); ++rank) {
+    const int64_t waited = group_.rank(rank).waited_ns.load(std::memory_order_relaxed);
+    times.waits[static_cast<size_t>(rank)] = kNanosecond * static_cast<double>(waited);
+  }
+  return times;
 }
 
 void SharedCommunicator::fail(const Status& why) {
@@ -223,23 +235,9 @@ Status SharedCommunicator::fail_with(Status why) {
   return group_.failure().value_or(std::move(why));
 }
 
-const char* SharedCommunicator::name_of(Kind kind) {
-  switch (kind) {
-    case Kind::kNone: break;
-    case Kind::kExchange: return "exchange";
-    case Kind::kBroadcast: return "broadcast";
-    case Kind::kBarrier: return "barrier";
-  }
-  return "message";
-}
-
 std::string SharedCommunicator::name_of_rank(int rank) const {
   const int32_t pid = group_.rank(rank).pid.load();
   return pid == 0 ? str_cat("rank ", rank) : str_cat("rank ", rank, " (pid ", pid, ")");
-}
-
-std::string SharedCommunicator::place() const {
-  return str_cat(name_of(call_.kind), " ", num_in_step_, " of step ", step_);
 }
 
 }  // namespace transept

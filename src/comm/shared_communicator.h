@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -42,19 +43,13 @@ class SharedCommunicator final : public Communicator {
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
   void begin_step(int64_t step) override;
   void fail(const Status& why) override;
+  std::optional<Status> failure() const override { return group_.failure(); }
+  Times times() const override;
 
  private:
-  enum class Kind : uint32_t { kNone, kExchange, kBroadcast, kBarrier };
-  struct Call {
-    Kind kind = Kind::kNone;
-    size_t bytes = 0;
-    int root = 0;
-  };
-
-  static const char* name_of(Kind kind);
   std::string name_of_rank(int rank) const;
-  std::string place() const;  // "exchange 118 of step 7"
-  Status run(const Call& call);
+  Status run(CallKind kind, size_t bytes = 0, int root = 0);
+  Status await_others(uint64_t number);
   Status check_same(int other);
   Status fail_with(Status why);
   Status wait(int other, Bell& bell, FunctionRef<bool()> is_there) {
@@ -69,10 +64,11 @@ class SharedCommunicator final : public Communicator {
   Options options_;
   uint64_t num_calls_ = 0;  // made, the one in work included
   int64_t step_ = 0, num_in_step_ = 0;
-  Call call_;
+  GroupCall call_;  // the last
   std::array<std::span<const std::byte>, kMaxRanks> parts_;
   std::vector<uint64_t> num_received_;  // messages, by rank
-  Mutex fail_mutex_;                    // held by fail(), so that of two callers one names the reason
+  std::atomic<int64_t> calls_ns_{0};
+  Mutex fail_mutex_;  // held by fail(), so that of two callers one names the reason
 };
 
 }  // namespace transept

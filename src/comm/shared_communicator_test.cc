@@ -1,255 +1,31 @@
+// What ranks on one host do besides communicator_test.cc.
 #include "comm/shared_communicator.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <atomic>
-#include <cstring>
-#include <random>
+#include <algorithm>
+#include <vector>
 
-#include "base/sanitized_testing.h"
 #include "comm/ranks_testing.h"
 
 namespace transept {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::kPatient;
 using testing::make_group;
-using testing::run_ranks;
-
-// What rank `rank` gives in call `call`, at place `i`.
-std::byte content(int rank, int call, size_t i) {
-  return static_cast<std::byte>((static_cast<size_t>(rank) * 71 + static_cast<size_t>(call) * 13 + i * 7) % 251);
-}
-
-void fill(std::span<std::byte> bytes, int rank, int call) {
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = content(rank, call, i);
-}
-
-bool is_filled(std::span<const std::byte> bytes, int rank, int call) {
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != content(rank, call, i)) return false;
-  }
-  return true;
-}
-
-class Groups : public ::testing::TestWithParam<std::tuple<int, bool>> {
- protected:
-  const int num_ranks_ = std::get<0>(GetParam());
-  const SharedCommunicator::Options options_ = {.rank_timeout = std::chrono::seconds(60),
-                                                .spins = std::get<1>(GetParam())};
-};
-
-TEST_P(Groups, ExchangesGiveEachRanksPartToAll) {
-  const auto group = make_group(num_ranks_);
-  const int num_calls = kSanitized ? 100 : 400;
-  std::atomic<int> num_right = 0;
-  run_ranks(*group, options_, [&](Communicator& ranks) {
-    std::mt19937 draw(7);  // the same sizes on all ranks
-    for (int call = 0; call < num_calls; ++call) {
-      const size_t bytes = draw() % (ranks.max_bytes() + 1);
-      fill(ranks.outbox(bytes), ranks.rank(), call);
-      const StatusOr<Communicator::Parts> parts = ranks.exchange(bytes);
-      ASSERT_TRUE(parts.ok()) << parts.status();
-      ASSERT_EQ(std::ssize(*parts), num_ranks_);
-      // The next part may be written while the last ones are read.
-      fill(ranks.outbox(ranks.max_bytes()), ranks.rank(), -1);
-      for (int rank = 0; rank < num_ranks_; ++rank) {
-        const std::span<const std::byte> part = (*parts)[static_cast<size_t>(rank)];
-        num_right += part.size() == bytes && is_filled(part, rank, call) ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_EQ(num_right, num_ranks_ * num_ranks_ * num_calls);
-}
-
-TEST_P(Groups, BroadcastsOfAnySizeFromAnyRank) {
-  const auto group = make_group(num_ranks_);
-  std::atomic<int> num_right = 0;
-  run_ranks(*group, options_, [&](Communicator& ranks) {
-    int call = 0;
-    for (const size_t bytes : {size_t{0}, size_t{1}, ranks.max_bytes() - 1, ranks.max_bytes(), ranks.max_bytes() + 1,
-                               5 * ranks.max_bytes() + 17}) {
-      for (int root = 0; root < num_ranks_; ++root, ++call) {
-        std::vector<std::byte> data(bytes);
-        if (ranks.rank() == root) fill(data, root, call);
-        const Status status = ranks.broadcast(data, root);
-        ASSERT_TRUE(status.ok()) << status;
-        num_right += is_filled(data, root, call) ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_EQ(num_right, 6 * num_ranks_ * num_ranks_);
-}
-
-TEST_P(Groups, NoRankLeavesABarrierBeforeAllHaveComeToIt) {
-  const auto group = make_group(num_ranks_);
-  std::atomic<int> num_come = 0, num_early = 0;
-  run_ranks(*group, options_, [&](Communicator& ranks) {
-    for (int round = 1; round <= 50; ++round) {
-      ++num_come;
-      ASSERT_TRUE(ranks.barrier().ok());
-      num_early += num_come < round * num_ranks_ ? 1 : 0;
-      ASSERT_TRUE(ranks.barrier().ok());
-    }
-  });
-  EXPECT_EQ(num_early, 0);
-}
-
-TEST_P(Groups, MessagesComeWholeAndInOrder) {
-  if (num_ranks_ == 1) return;                // a rank sends itself nothing
-  const auto group = make_group(num_ranks_);  // mailboxes of 256 bytes
-  const std::vector<size_t> sizes = {0, 1, 100, 239, 240, 241, 256, 1000, 5000};
-  std::atomic<int> num_right = 0;
-  // A ring: each sends to the next, and takes from the one before; the first takes before it sends, as rings of more
-  // than a mailbox would wait for each other otherwise.
-  run_ranks(*group, options_, [&](Communicator& ranks) {
-    const int next = (ranks.rank() + 1) % num_ranks_, before = (ranks.rank() + num_ranks_ - 1) % num_ranks_;
-    int message = 0;
-    for (int round = 0; round < 5; ++round) {
-      for (const size_t size : sizes) {
-        std::vector<std::byte> sent(size), taken(size);
-        fill(sent, ranks.rank(), message);
-        const auto send = [&] { return ranks.send(next, sent); };
-        const auto take = [&] { return ranks.recv(before, taken); };
-        const bool takes_first = ranks.rank() == 0;
-        ASSERT_EQ(takes_first ? take() : send(), ok_status());
-        ASSERT_EQ(takes_first ? send() : take(), ok_status());
-        num_right += is_filled(taken, before, message++) ? 1 : 0;
-      }
-    }
-  });
-  EXPECT_EQ(num_right, num_ranks_ * 5 * std::ssize(sizes));
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Groups, ::testing::Combine(::testing::Values(1, 2, 3, 4, 8), ::testing::Bool()),
-                         [](const auto& tested) {
-                           return str_cat(std::get<0>(tested.param), std::get<1>(tested.param) ? "Spin" : "Sleep");
-                         });
 
 TEST(SharedCommunicator, SendIsAheadByAMailbox) {
   const auto group = make_group(2);
   SharedCommunicator first(*group, 0, kPatient), second(*group, 1, kPatient);
   std::vector<std::byte> sent(100), taken(100);
   for (const int message : {1, 2}) {
-    fill(sent, 0, message);
+    std::ranges::fill(sent, static_cast<std::byte>(message));
     ASSERT_TRUE(first.send(1, sent).ok());  // on one thread: it does not wait
   }
   for (const int message : {1, 2}) {
     ASSERT_TRUE(second.recv(0, taken).ok());
-    EXPECT_TRUE(is_filled(taken, 0, message));
+    EXPECT_EQ(taken, std::vector(100, static_cast<std::byte>(message)));
   }
-}
-
-// ---- Ranks that are not as the others
-
-// The errors that two ranks end with.
-std::vector<Status> errors_of(const SharedCommunicator::Options& options,
-                              const std::function<Status(Communicator&)>& work) {
-  const auto group = make_group(2);
-  std::vector<Status> errors(2);
-  run_ranks(*group, options, [&](Communicator& ranks) { errors[static_cast<size_t>(ranks.rank())] = work(ranks); });
-  return errors;
-}
-
-TEST(SharedCommunicator, RanksThatHaveRunApartAreToldSo) {
-  const std::function<Status(Communicator&)> works[] = {
-      [](Communicator& ranks) { return ranks.exchange(ranks.rank() == 0 ? 64 : 128).status(); },
-      [](Communicator& ranks) { return ranks.rank() == 0 ? ranks.barrier() : ranks.exchange(0).status(); },
-      [](Communicator& ranks) {
-        std::byte data[8] = {};
-        return ranks.broadcast(data, ranks.rank());
-      },
-      [](Communicator& ranks) {
-        ranks.begin_step(ranks.rank());
-        return ranks.barrier();
-      },
-      [](Communicator& ranks) {
-        std::byte data[8] = {};
-        return ranks.rank() == 0 ? ranks.send(1, std::span(data, 4)) : ranks.recv(0, data);
-      }};
-  for (const auto& work : works) {
-    const std::vector<Status> errors = errors_of(kPatient, [&](Communicator& ranks) {
-      RETURN_IF_ERROR(ranks.barrier());
-      Status status = work(ranks);
-      // A rank that saw nothing wrong learns of it in its next call.
-      return status.ok() ? ranks.exchange(8).status() : status;
-    });
-    for (const Status& error : errors) EXPECT_THAT(error_message(error), HasSubstr("ranks have run apart: ")) << error;
-    EXPECT_EQ(errors[0], errors[1]) << "a group ends with one error";
-  }
-}
-
-TEST(SharedCommunicator, TheErrorNamesBothCalls) {
-  const std::vector<Status> errors = errors_of(kPatient, [](Communicator& ranks) {
-    ranks.begin_step(7);
-    for (int i = 0; i < 117; ++i) RETURN_IF_ERROR(ranks.barrier());
-    return ranks.exchange(ranks.rank() == 0 ? 64 : 128).status();
-  });
-  EXPECT_THAT(error_message(errors[0]), HasSubstr("exchange 118 of step 7 with 64 bytes"));
-  EXPECT_THAT(error_message(errors[0]), HasSubstr("exchange 118 of step 7 with 128 bytes"));
-}
-
-TEST(SharedCommunicator, ARankThatDoesNotAnswerEndsTheGroup) {
-  for (const bool spins : {false, true}) {
-    const std::vector<Status> errors =
-        errors_of({.rank_timeout = std::chrono::milliseconds(50), .spins = spins}, [](Communicator& ranks) {
-          ranks.begin_step(3);
-          RETURN_IF_ERROR(ranks.barrier());
-          if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-          return ranks.exchange(16).status();
-        });
-    EXPECT_EQ(errors[0].code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_THAT(error_message(errors[0]),
-                HasSubstr(str_cat("rank 1 (pid ", ::getpid(), ") has not answered for 0.05 s")));
-    EXPECT_THAT(error_message(errors[0]), HasSubstr("exchange 2 of step 3"));
-    EXPECT_EQ(errors[1], errors[0]) << "it is told when it comes";
-  }
-}
-
-TEST(SharedCommunicator, FailWakesThoseThatWaitAndTheFirstErrorStays) {
-  const auto group = make_group(3);
-  std::vector<Status> errors(3);
-  std::atomic<int> num_waiting = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  run_ranks(*group, kPatient, [&](Communicator& ranks) {
-    Status& error = errors[static_cast<size_t>(ranks.rank())];
-    std::byte data[4] = {};
-    ++num_waiting;
-    if (ranks.rank() == 0) error = ranks.barrier();
-    if (ranks.rank() == 1) error = ranks.recv(0, data);
-    if (ranks.rank() == 2) {
-      while (num_waiting < 3) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      ranks.fail(absl::UnavailableError("rank 1 (pid 77) ended: signal 9"));
-      ranks.fail(invalid_argument("another"));
-      error = ranks.barrier();
-    }
-    EXPECT_EQ(ranks.send(ranks.rank() == 0 ? 1 : 0, data), error) << "and stays";
-  });
-  for (const Status& error : errors) EXPECT_EQ(error, absl::UnavailableError("rank 1 (pid 77) ended: signal 9"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
-}
-
-TEST(SharedCommunicator, AwaitHasNoTimeLimitAndTakesNothing) {
-  const auto group = make_group(2);
-  run_ranks(*group, {.rank_timeout = std::chrono::milliseconds(50), .spins = false}, [](Communicator& ranks) {
-    int32_t number = 7;
-    if (ranks.rank() == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      EXPECT_TRUE(ranks.send(1, std::as_bytes(std::span(&number, 1))).ok());
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      return ranks.fail(absl::UnavailableError("gone"));
-    }
-    number = 0;
-    EXPECT_TRUE(ranks.await(0).ok());
-    EXPECT_TRUE(ranks.await(0).ok()) << "it is there still";
-    EXPECT_TRUE(ranks.recv(0, std::as_writable_bytes(std::span(&number, 1))).ok());
-    EXPECT_EQ(number, 7);
-    EXPECT_EQ(error_message(ranks.await(0)), "gone") << "a failed group wakes it";
-  });
 }
 
 TEST(SharedCommunicator, TheTimeLimitCanChange) {
@@ -267,24 +43,6 @@ TEST(SharedCommunicator, ALongErrorIsCut) {
   const std::string message = error_message(first.barrier());
   EXPECT_GT(message.size(), 400u);
   EXPECT_EQ(message, std::string(message.size(), 'x'));
-}
-
-TEST(SharedCommunicator, ASleepingRankUsesNoProcessor) {
-  const auto group = make_group(2);
-  double seconds_used = -1;
-  run_ranks(*group, {.rank_timeout = std::chrono::seconds(60), .spins = true}, [&](Communicator& ranks) {
-    if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    rusage before = {}, after = {};
-    getrusage(RUSAGE_THREAD, &before);
-    ASSERT_TRUE(ranks.barrier().ok());
-    getrusage(RUSAGE_THREAD, &after);
-    const auto seconds_of = [](const timeval& time) {
-      return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-    };
-    if (ranks.rank() == 0) seconds_used = seconds_of(after.ru_utime) - seconds_of(before.ru_utime);
-  });
-  EXPECT_GE(seconds_used, 0);
-  EXPECT_LT(seconds_used, 0.1) << "of half a second of waiting";
 }
 
 }  // namespace

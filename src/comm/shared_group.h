@@ -16,6 +16,7 @@
 #include "base/communicator.h"
 #include "base/status.h"
 #include "comm/futex.h"
+#include "comm/group_call.h"
 
 namespace transept {
 
@@ -29,19 +30,13 @@ class SharedGroup final {
     size_t mailbox_bytes = size_t{1} << 16;  // of a pair: what a sender may be ahead
   };
 
-  // What a rank says of itself and of a call: readers look at it when `num_calls` has reached the call's number.
-  struct alignas(64) Call {
-    uint64_t number = 0;
-    uint64_t bytes = 0;
-    int64_t step = 0, number_in_step = 0;
-    uint32_t kind = 0;
-    int32_t root = 0;
-  };
+  // What a rank says of itself and of its calls: readers look at a call when `num_calls` has reached its number.
   struct alignas(64) Rank {
     std::atomic<uint64_t> num_calls{0};
     Bell bell;
     std::atomic<int32_t> pid{0};
-    Call calls[2];  // of slot 0 and 1
+    std::atomic<int64_t> waited_ns{0};  // for others, in calls
+    GroupCall calls[2];                 // of slot 0 and 1
     // Written before the rank is named in Head::failed_by, and never again.
     int32_t failure_code = 0;
     uint32_t failure_bytes = 0;
