@@ -177,7 +177,7 @@ class RankProcessesTest(unittest.TestCase):
         names = set(os.listdir("/dev/shm"))
         process, url, log, ranks = self.serve(4)
         for rank, pid in enumerate([process.pid, *sorted(ranks)]):
-            self.assertRegex(log, rf"rank {rank}: pid {pid}, .* of weights, [0-9]+ KV blocks .*, after [0-9.]+ s")
+            self.assertRegex(log, rf"rank {rank}: host \S+, pid {pid}, .* of weights, [0-9]+ KV blocks .*, after [0-9.]+ s")
         self.assertIn("text", self.complete(url))
         self.assertEqual(set(os.listdir("/dev/shm")), names)
         for rank in ranks:  # a service manager's, to all of a group; the first rank decides

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/hub_flags.h"
+#include "apps/launch_environment.h"
 #include "apps/media_flags.h"
 #include "apps/model_source.h"
 #include "base/environment.h"
@@ -46,6 +47,17 @@ std::vector<FlagSpec> speculation_and_parallelism_flags() {
        kEngine},
       {"rank-timeout", "SECONDS", "60", "how long one of these processes may be silent within a step before all end",
        kEngine},
+      {"nnodes", "N", "1, or what a launcher's environment says",
+       "hosts, or processes of mpirun, srun, torchrun or a LeaderWorkerSet, that these processes are on, as many on "
+       "each; "
+       "the same command runs on all of them (docs/scaling.md)",
+       kEngine},
+      {"node-rank", "R", "0, or what a launcher's environment says", "which of these this one is; 0 has the answers",
+       kEngine},
+      {"master-addr", "HOST", "what a launcher's environment says",
+       "address of node 0, private or loopback, where the others connect", kEngine},
+      {"master-port", "PORT", "29500", "its port", kEngine},
+      {"group-token-file", "FILE", "none", "a file whose content all nodes must know", kEngine},
       refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
   };
 }
@@ -143,6 +155,29 @@ std::vector<FlagSpec> engine_flags() {
 
 namespace {
 
+// Where ranks on several nodes are: by flags, or by the environment that a launcher makes.
+Status read_node_flags(const Flags& flags, EngineConfig& config) {
+  std::optional<LaunchEnvironment> launch;
+  if (config.tensor_parallel_size > 1 && !flags.has("nnodes")) {
+    ASSIGN_OR_RETURN(launch, find_launcher(process_environment()));
+  }
+  const LaunchEnvironment said = launch.value_or(LaunchEnvironment());
+  const auto count = [&](std::string_view name, int64_t least, int64_t most, int32_t otherwise) -> StatusOr<int32_t> {
+    ASSIGN_OR_RETURN(const int64_t value, flags.integer(name, least, most, otherwise));
+    return static_cast<int32_t>(value);
+  };
+  ASSIGN_OR_RETURN(config.num_nodes, count("nnodes", 1, kMostRanks, said.size));
+  ASSIGN_OR_RETURN(config.node_rank, count("node-rank", 0, kMostRanks - 1, said.rank));
+  ASSIGN_OR_RETURN(config.master_port, count("master-port", 1, UINT16_MAX, said.port.value_or(config.master_port)));
+  config.master_addr = flags.text_or("master-addr", said.address);
+  config.group_token_file = flags.text_or("group-token-file", "");
+  if (launch.has_value() && config.tensor_parallel_size % config.num_nodes != 0) {
+    return invalid_argument(said.launcher, " has started ", said.size, " processes, and --tensor-parallel-size ",
+                            config.tensor_parallel_size, " is not as many ranks for each; --nnodes 1 starts all here");
+  }
+  return ok_status();
+}
+
 // What stays for later requests.
 Status read_cache_flags(const Flags& flags, EngineConfig& config) {
   const std::string memory = flags.text_or("encoder-cache-memory", "auto");
@@ -164,6 +199,14 @@ Status read_cache_flags(const Flags& flags, EngineConfig& config) {
 
 }  // namespace
 
+StatusOr<int32_t> node_rank(const Flags& flags) {
+  EngineConfig config;
+  ASSIGN_OR_RETURN(const int64_t count, flags.integer("tensor-parallel-size", 1, kMostRanks, 1));
+  config.tensor_parallel_size = static_cast<int32_t>(count);
+  RETURN_IF_ERROR(read_node_flags(flags, config));
+  return config.node_rank;
+}
+
 StatusOr<EngineConfig> engine_config(const Flags& flags) {
   EngineConfig config;
   config.from_environment = flags.from_environment();
@@ -184,6 +227,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   };
   RETURN_IF_ERROR(count("threads", config.threads, 1, kMaxThreads));
   RETURN_IF_ERROR(count("tensor-parallel-size", config.tensor_parallel_size, 1, kMostRanks));
+  RETURN_IF_ERROR(read_node_flags(flags, config));
   ASSIGN_OR_RETURN(config.rank_timeout, flags.number("rank-timeout", 0.1, kMaxRankTimeout, config.rank_timeout));
   RETURN_IF_ERROR(count("block-size", config.block_size, 1, kMaxBlockSize));
   RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, kMaxNumSeqs));

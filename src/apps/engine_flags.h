@@ -16,4 +16,7 @@ FlagSpec quiet_flag(std::string group);
 // resolve_model, which fetches a model that is not here.
 StatusOr<EngineConfig> engine_config(const Flags& flags);
 
+// Which of --nnodes this process is, by its flags or a launcher's environment. Errors: those of these.
+StatusOr<int32_t> node_rank(const Flags& flags);
+
 }  // namespace transept

@@ -93,7 +93,7 @@ constexpr ForeignFlag kRows[] = {
            "N", "1", ""),
     refused(kVllm,
             "--decode-context-parallel-size -dcp --prefill-context-parallel-size -pcp --dcp-kv-cache-interleave-size "
-            "--cp-kv-cache-interleave-size --nnodes --node-rank --master-addr --master-port",
+            "--cp-kv-cache-interleave-size",
             "VALUE", "a model runs in one process; docs/scaling.md says how to use more machines"),
     refused(kVllm,
             "--data-parallel-rank -dpn --data-parallel-start-rank -dpr --data-parallel-size-local -dpl "

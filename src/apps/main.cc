@@ -57,6 +57,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
   if (place.has_value()) flags->place_model(*place);
   if (const Status status = apply_log_level(verb, *flags); !status.ok()) return usage_error(verb.name, status);
   for (const std::string& note : flags->notes()) log_warning(note);
+  if (const std::optional<int> code = run_other_node(verb.name, *flags); code.has_value()) return *code;
   return verb.run(*flags);
 }
 

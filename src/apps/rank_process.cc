@@ -26,6 +26,15 @@ bool bind_to(int64_t driver) {
 Status run(const std::vector<std::string>& arguments, int rank) {
   ASSIGN_OR_RETURN(const Flags flags, Flags::parse(engine_flags(), arguments));
   ASSIGN_OR_RETURN(const EngineConfig config, engine_config(flags));
+  if (config.num_nodes > 1) {
+    const int first = config.first_rank_of_node();
+    if (rank <= first || rank >= first + config.ranks_per_node()) {
+      return invalid_argument("rank ", rank, " of node ", config.node_rank);
+    }
+    ASSIGN_OR_RETURN(const auto communicator, meet_other_nodes(flags, config, rank, [] { return ok_status(); }));
+    work_as_rank(config, *communicator).IgnoreError();
+    return ok_status();
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<SharedGroup> group, SharedGroup::attach(ChildProcess::kInherited));
   if (rank < 1 || rank >= group->options().num_ranks || group->options().num_ranks != config.tensor_parallel_size) {
     return invalid_argument("rank ", rank, " of ", group->options().num_ranks, ", and --tensor-parallel-size ",

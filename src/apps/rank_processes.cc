@@ -20,8 +20,9 @@ constexpr auto kEndTimeout = std::chrono::seconds(1);
 constexpr int kLookMs = 500, kLookWhileEndingMs = 10;
 
 // How the model was found, and what rank_arguments() says itself.
-constexpr std::string_view kNotPassedOn[] = {"revision",  "download-dir", "cache-dir", "tensor-parallel-size",
-                                             "log-level", "quiet"};
+constexpr std::string_view kNotPassedOn[] = {"revision",    "download-dir", "cache-dir", "tensor-parallel-size",
+                                             "log-level",   "quiet",        "nnodes",    "node-rank",
+                                             "master-addr", "master-port"};
 
 }  // namespace
 
@@ -37,6 +38,12 @@ std::vector<std::string> rank_arguments(const Flags& flags, const EngineConfig& 
   // What one rank would say of the model, the first says.
   arguments.emplace_back("--log-level=error");
   arguments.push_back(str_cat("--tensor-parallel-size=", config.tensor_parallel_size));
+  arguments.push_back(str_cat("--nnodes=", config.num_nodes));
+  if (config.num_nodes > 1) {
+    arguments.push_back(str_cat("--node-rank=", config.node_rank));
+    arguments.push_back(str_cat("--master-addr=", config.master_addr));
+    arguments.push_back(str_cat("--master-port=", config.master_port));
+  }
   arguments.insert(arguments.end(), {"--", config.model});
   return arguments;
 }
@@ -45,7 +52,7 @@ SharedCommunicator::Options rank_options(const EngineConfig& config) {
   SharedCommunicator::Options options{.rank_timeout = kRankLoadTimeout, .spins = false};
   const std::vector<int> available = available_cpus();
   const StatusOr<ReplicaCpus> cpus =
-      plan_replica_cpus(config.threads, config.tensor_parallel_size, config.cpu_affinity, available);
+      plan_replica_cpus(config.threads, config.ranks_per_node(), config.cpu_affinity, available);
   if (cpus.ok()) options.spins = cpus->num_threads * config.tensor_parallel_size <= std::ssize(available);
   return options;
 }
@@ -56,37 +63,75 @@ StatusOr<std::shared_ptr<RankProcesses>> RankProcesses::start(const Flags& flags
   if (flags.has("epd")) {
     return unimplemented("--tensor-parallel-size ", config.tensor_parallel_size, ": not with --epd: give 1");
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<SharedGroup> group, SharedGroup::create({.num_ranks = config.tensor_parallel_size,
-                                                                            .outbox_bytes = kOutboxBytes,
-                                                                            .mailbox_bytes = kMailboxBytes}));
-  std::vector<std::string> environment;
-  for (char** variable = ::environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
-  std::vector<Child> children;
-  for (int rank = 1; rank < config.tensor_parallel_size; ++rank) {
-    children.push_back({.rank = rank,
-                        .command = {.program = "/proc/self/exe",
-                                    .arguments = rank_arguments(flags, config, rank, ::getpid()),
-                                    .environment = environment,
-                                    .inherited = group->fd()}});
+  std::shared_ptr<RankProcesses> ranks(new RankProcesses);
+  if (config.num_nodes > 1) {
+    ranks->start_children(flags, config, -1);
+    const auto check = [&] {
+      const MutexLock lock(ranks->mutex_);
+      return ranks->early_failure_.value_or(ok_status());
+    };
+    ASSIGN_OR_RETURN(auto met, meet_other_nodes(flags, config, config.first_rank_of_node(), check));
+    const MutexLock lock(ranks->mutex_);
+    ranks->communicator_ = std::move(met);
+    if (ranks->early_failure_.has_value()) ranks->communicator_->fail(*ranks->early_failure_);
+    return ranks;
   }
-  return std::shared_ptr<RankProcesses>(new RankProcesses(std::move(group), rank_options(config), std::move(children)));
+  ASSIGN_OR_RETURN(ranks->group_, SharedGroup::create({.num_ranks = config.tensor_parallel_size,
+                                                       .outbox_bytes = kOutboxBytes,
+                                                       .mailbox_bytes = kMailboxBytes}));
+  {
+    const MutexLock lock(ranks->mutex_);
+    ranks->communicator_ = std::make_unique<SharedCommunicator>(*ranks->group_, 0, rank_options(config));
+  }
+  ranks->start_children(flags, config, ranks->group_->fd());
+  return ranks;
 }
 
-RankProcesses::RankProcesses(std::unique_ptr<SharedGroup> group, const SharedCommunicator::Options& options,
-                             std::vector<Child> children)
-    : group_(std::move(group)), communicator_(*group_, 0, options), children_(std::move(children)) {
-  thread_ = std::thread([this] { run(); });
+void RankProcesses::start_children(const Flags& flags, const EngineConfig& config, int inherited) {
+  std::vector<std::string> environment;
+  for (char** variable = ::environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+  const int first = config.first_rank_of_node();
+  for (int rank = first + 1; rank < first + config.ranks_per_node(); ++rank) {
+    children_.push_back({.rank = rank,
+                         .command = {.program = "/proc/self/exe",
+                                     .arguments = rank_arguments(flags, config, rank, ::getpid()),
+                                     .environment = environment,
+                                     .inherited = inherited}});
+  }
+  if (!children_.empty()) thread_ = std::thread([this] { run(); });
 }
 
 RankProcesses::~RankProcesses() {
   is_ending_ = true;
-  // Those that wait for anything else than their end.
-  communicator_.fail(absl::CancelledError("the first rank has ended"));
-  thread_.join();
+  // Those that wait for anything else than their end. Other nodes' processes end by the first rank's word alone.
+  bool is_first = true;
+  {
+    const MutexLock lock(mutex_);
+    is_first = communicator_ == nullptr || communicator_->rank() == 0;
+  }
+  if (is_first) fail(absl::CancelledError("the first rank has ended"));
+  if (thread_.joinable()) thread_.join();
 }
 
 std::shared_ptr<Communicator> RankProcesses::communicator(const std::shared_ptr<RankProcesses>& ranks) {
-  return ranks == nullptr ? nullptr : std::shared_ptr<Communicator>(ranks, &ranks->communicator_);
+  if (ranks == nullptr) return nullptr;
+  const MutexLock lock(ranks->mutex_);
+  return {ranks, ranks->communicator_.get()};
+}
+
+Status RankProcesses::failure() const {
+  const MutexLock lock(mutex_);
+  return communicator_->failure().value_or(ok_status());
+}
+
+void RankProcesses::fail(const Status& why) {
+  Communicator* communicator = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    if (communicator_ == nullptr && !early_failure_.has_value()) early_failure_ = why;
+    communicator = communicator_.get();
+  }
+  if (communicator != nullptr) communicator->fail(why);
 }
 
 // ---- The thread of the children
@@ -110,7 +155,7 @@ bool RankProcesses::start_all() {
   for (Child& child : children_) {
     StatusOr<std::unique_ptr<ChildProcess>> process = ChildProcess::start(child.command);
     if (!process.ok()) {
-      communicator_.fail(with_prefix(process.status(), str_cat("rank ", child.rank)));
+      fail(with_prefix(process.status(), str_cat("rank ", child.rank)));
       return std::ranges::any_of(children_, [](const Child& other) { return other.process != nullptr; });
     }
     child.process = std::move(process).value();
@@ -127,8 +172,7 @@ bool RankProcesses::look_after(Child& child) {
   }
   if (!end.has_value()) return true;
   if (!is_ending_) {
-    communicator_.fail(
-        absl::UnavailableError(str_cat("rank ", child.rank, " (pid ", child.process->pid(), ") ", end->text())));
+    fail(absl::UnavailableError(str_cat("rank ", child.rank, " (pid ", child.process->pid(), ") ", end->text())));
   }
   child.process.reset();
   return false;

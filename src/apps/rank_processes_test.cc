@@ -24,7 +24,25 @@ TEST(RankProcesses, GetTheFlagsOfTheEngineButForHowTheModelWasFound) {
             (std::vector<std::string>{"--", "/cache/model"}));
   EXPECT_THAT(std::vector<std::string>(arguments.begin() + 4, arguments.end() - 2),
               ::testing::UnorderedElementsAre("--threads=3", "--kv-cache-memory=1GiB", "--watermark=0.5",
-                                              "--tensor-parallel-size=2", "--log-level=error"));
+                                              "--tensor-parallel-size=2", "--nnodes=1", "--log-level=error"));
+}
+
+TEST(RankProcesses, OfANodeKnowWhereTheFirstRankIs) {
+  const StatusOr<Flags> flags =
+      Flags::parse(engine_flags(), {"model", "--nnodes=2", "--group-token-file", "token", "--master-port", "7"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EngineConfig config;
+  config.tensor_parallel_size = 4;
+  config.num_nodes = 2;
+  config.node_rank = 1;
+  config.master_addr = "10.0.0.1";  // a launcher's word
+  config.master_port = 7;
+  const std::vector<std::string> arguments = rank_arguments(*flags, config, 3, 77);
+  EXPECT_EQ(arguments[2], "3");
+  for (const char* flag : {"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1", "--master-port=7",
+                           "--tensor-parallel-size=4", "--group-token-file=token"}) {
+    EXPECT_THAT(arguments, ::testing::Contains(flag).Times(1));
+  }
 }
 
 TEST(RankProcesses, OneRankHasNone) {

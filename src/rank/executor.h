@@ -3,6 +3,7 @@
 // runs the step.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,6 +63,11 @@ struct ExecutorStats {
   uint64_t bytes_swapped_out = 0;
   uint64_t bytes_swapped_in = 0;
   int64_t num_arena_overflows = 0;
+  // Of ranks that hold a model together; none: there is one.
+  int32_t num_ranks = 0;
+  bool ranks_are_up = false;                     // they live and die together
+  double collective_seconds = 0;                 // of the first rank, in what all ranks do at once
+  std::array<double, 8> rank_wait_seconds = {};  // that each rank waited for the others in it
 };
 
 class Executor {

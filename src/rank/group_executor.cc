@@ -1,5 +1,6 @@
 #include "rank/group_executor.h"
 
+#include <algorithm>
 #include <span>
 
 #include "base/check.h"
@@ -64,6 +65,17 @@ Status GroupExecutor::collect(uint64_t step, StepOutput& output) {
   submitted_ = nullptr;
   const Status executed = runner_->execute(plan, output);
   return executed.ok() ? executed : with_prefix(executed, str_cat("step ", step));
+}
+
+ExecutorStats GroupExecutor::stats() const {
+  ExecutorStats stats = runner_->stats();
+  const Communicator::Times times = ranks_->times();
+  stats.num_ranks = ranks_->size();
+  stats.ranks_are_up = !ranks_->failure().has_value();
+  stats.collective_seconds = times.calls;
+  CHECK(ranks_->size() <= std::ssize(stats.rank_wait_seconds));
+  std::copy_n(times.waits.begin(), ranks_->size(), stats.rank_wait_seconds.begin());
+  return stats;
 }
 
 Status run_rank(EncoderDecoderModelRunner& runner, Communicator& ranks) {

@@ -28,7 +28,7 @@ class GroupExecutor final : public Executor {
   void enter_thread() override { runner_->pin_caller(); }
   Status submit(const StepPlan& plan) override;
   Status collect(uint64_t step, StepOutput& output) override;
-  ExecutorStats stats() const override { return runner_->stats(); }
+  ExecutorStats stats() const override;
 
  private:
   Status send(const StepPlan& plan);

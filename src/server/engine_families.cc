@@ -99,6 +99,22 @@ void add_work(const LLMEngine::Stats& stats, MetricFamilies& out) {
   out.count("transept:engine_step_seconds_total", "Time spent in steps.", stats.step_seconds);
 }
 
+void add_ranks(const ExecutorStats& stats, MetricFamilies& out) {
+  if (stats.num_ranks == 0) return;
+  std::vector<prometheus::ClientMetric> up, waits;
+  for (int32_t rank = 0; rank < stats.num_ranks; ++rank) {
+    const MetricLabels labels = out.with({{"rank", str_cat(rank)}});
+    up.push_back(gauge_of(stats.ranks_are_up ? 1 : 0, labels));
+    waits.push_back(counter_of(stats.rank_wait_seconds.at(static_cast<size_t>(rank)), labels));
+  }
+  out.add("transept:rank_up", "Whether a process works that holds the model with others: all of them, or none.",
+          MetricType::Gauge, std::move(up));
+  out.add("transept:rank_wait_seconds_total", "Time that a rank waited for the others: the slowest waits least.",
+          MetricType::Counter, std::move(waits));
+  out.count("transept:collective_seconds_total", "Time of the first rank in what all ranks do at once.",
+            stats.collective_seconds);
+}
+
 }  // namespace
 
 void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, const std::string& model_name,
@@ -107,6 +123,7 @@ void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, c
   add_requests(engine, num_waiting, out);
   add_blocks(engine.blocks, out);
   add_work(engine.stats, out);
+  add_ranks(engine.executor, out);
 }
 
 void append_replica_families(std::span<const EngineSnapshot> replicas, const std::string& model_name,

@@ -86,6 +86,29 @@ Json engine_json(const EngineSnapshot& engine) {
   return json;
 }
 
+// Another part: the processes that hold the model together.
+Json ranks_json(const std::vector<RankReport>& ranks, const EngineSnapshot& engine) {
+  Json list = Json::array();
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankReport& report = ranks[rank];
+    Json json = Json::object();
+    json.set("rank", static_cast<int64_t>(rank));
+    json.set("host", report.host_text());
+    json.set("pid", report.pid);
+    json.set("numa_nodes", report.nodes_text());
+    json.set("processors", report.cpus_text());
+    json.set("num_threads", report.num_threads);
+    json.set("weight_bytes", static_cast<int64_t>(report.weight_bytes));
+    json.set("num_kv_blocks", report.num_blocks);
+    json.set("kv_bytes", static_cast<int64_t>(report.kv_bytes));
+    json.set("load_seconds", report.seconds);
+    json.set("wait_seconds", engine.executor.rank_wait_seconds.at(rank));
+    json.set("last_step", engine.stats.num_steps);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 // Why no new work would be taken, or "".
 std::string_view why_not_ready(const ServerContext& context) {
   switch (context.state.load()) {
@@ -163,8 +186,10 @@ HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& re
   Json queue = Json::object();
   queue.set("requests", context.admission.num_waiting());
   queue.set("limit", context.admission.options().max_requests);
-  Json body = engine_json(add_up(replicas));
+  const EngineSnapshot engine = add_up(replicas);
+  Json body = engine_json(engine);
   body.set("queue", std::move(queue));
+  if (!context.model.ranks.empty()) body.set("ranks", ranks_json(context.model.ranks, engine));
   if (replicas.size() > 1) {
     Json list = Json::array();
     for (const EngineSnapshot& replica : replicas) list.push_back(engine_json(replica));

@@ -176,18 +176,31 @@ Json model() {
 
 Json debug_state() {
   const Json names = list_of(text());
-  return object("The queue and the KV blocks as of the last step.",
-                {{"running", names},
-                 {"waiting", names},
-                 {"swapped", names},
-                 {"blocks", object("KV blocks.", {{"total", integer()},
-                                                  {"free", integer()},
-                                                  {"self", integer()},
-                                                  {"cross", integer()},
-                                                  {"pinned", integer()},
-                                                  {"cached", integer()},
-                                                  {"prefixes", integer()}})},
-                 {"queue", object("Who waits.", {{"requests", integer()}, {"limit", integer()}})}});
+  return object(
+      "The queue and the KV blocks as of the last step.",
+      {{"running", names},
+       {"waiting", names},
+       {"swapped", names},
+       {"blocks", object("KV blocks.", {{"total", integer()},
+                                        {"free", integer()},
+                                        {"self", integer()},
+                                        {"cross", integer()},
+                                        {"pinned", integer()},
+                                        {"cached", integer()},
+                                        {"prefixes", integer()}})},
+       {"queue", object("Who waits.", {{"requests", integer()}, {"limit", integer()}})}},
+      {{"ranks", list_of(object("A process that holds the model with others.", {{"rank", integer()},
+                                                                                {"host", text()},
+                                                                                {"pid", integer()},
+                                                                                {"numa_nodes", text()},
+                                                                                {"processors", text()},
+                                                                                {"num_threads", integer()},
+                                                                                {"weight_bytes", integer()},
+                                                                                {"num_kv_blocks", integer()},
+                                                                                {"kv_bytes", integer()},
+                                                                                {"load_seconds", number()},
+                                                                                {"wait_seconds", number()},
+                                                                                {"last_step", integer()}}))}});
 }
 
 Json error() {

@@ -28,7 +28,12 @@ struct EngineConfig {
   int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
   int32_t tensor_parallel_size = 1;        // ranks that hold the model together, and share the bytes below
   double rank_timeout = 60;                // seconds that a rank may be silent in a step
-  std::string cpu_affinity = "none";       // auto, none, or a list of processors (replica_cpus.h)
+  int32_t num_nodes = 1;                   // that the ranks are on, as many on each: hosts, or a launcher's processes
+  int32_t node_rank = 0;                   // this one's place among them; ranks are counted node by node
+  std::string master_addr;                 // where the first rank listens for those of other nodes
+  int32_t master_port = 29500;
+  std::string group_token_file;       // "": none
+  std::string cpu_affinity = "none";  // auto, none, or a list of processors (replica_cpus.h)
   int32_t block_size = 16;
   int32_t max_num_seqs = 64;
   int32_t max_num_batched_tokens = 2048;
@@ -59,6 +64,9 @@ struct EngineConfig {
   bool debug_loopback_plans = false;  // LoopbackExecutor
   size_t max_trace_steps = 0;
   std::set<std::string> from_environment;  // flags set by TRANSEPT_<FLAG>: errors name the variable
+
+  int32_t ranks_per_node() const { return tensor_parallel_size / num_nodes; }
+  int32_t first_rank_of_node() const { return node_rank * ranks_per_node(); }
 };
 
 }  // namespace transept

@@ -219,10 +219,12 @@ void take_info(const ExecutorInfo& info, const RunnerChoices& choices, LoadedMod
 }
 
 // Brings the other ranks to the point where they wait for plans.
-Status begin_ranks(const EngineConfig& config, Communicator& ranks, const ExecutorInfo& info, TimePoint load_begin) {
+Status begin_ranks(const EngineConfig& config, Communicator& ranks, TimePoint load_begin, LoadedModel& loaded) {
   const double taken = seconds(std::chrono::steady_clock::now() - load_begin);
-  ASSIGN_OR_RETURN(const std::vector<std::string> lines, report_ranks(ranks, info, taken));
-  for (const std::string& line : lines) log_info(line);
+  ASSIGN_OR_RETURN(loaded.ranks, report_ranks(ranks, config, loaded.info, taken));
+  for (size_t rank = 0; rank < loaded.ranks.size(); ++rank) {
+    log_info(loaded.ranks[rank].text(static_cast<int>(rank)));
+  }
   ranks.set_rank_timeout(rank_timeout(config));
   return ok_status();
 }
@@ -238,6 +240,11 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
   loaded.device = choices.device;
   ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config, std::move(files)));
   const std::shared_ptr<WeightMap>& weights = opened.map;
+  if (to.ranks != nullptr) {
+    to.ranks->set_rank_timeout(kRankLoadTimeout);
+    RETURN_IF_ERROR(agree_on_model(*to.ranks, loaded.model_config, *weights));
+    ASSIGN_OR_RETURN(choices.isa, least_isa(*to.ranks, choices.isa));
+  }
   const StoredWeights stored = stored_weights(*weights, opened.quantization);
   ASSIGN_OR_RETURN(choices.types, storage_types(config, choices.isa, stored, loaded.model_config.width));
   EncoderDecoderModelRunner::Options options = runner_options(config, choices);
@@ -256,11 +263,10 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
     ASSIGN_OR_RETURN(options.remote_rows_dtype, transfer_dtype(config));
   }
   options.ranks = to.ranks.get();
-  if (to.ranks != nullptr) to.ranks->set_rank_timeout(kRankLoadTimeout);
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
   take_info(runner->info(), choices, loaded);
-  if (to.ranks != nullptr) RETURN_IF_ERROR(begin_ranks(config, *to.ranks, runner->info(), begin));
+  if (to.ranks != nullptr) RETURN_IF_ERROR(begin_ranks(config, *to.ranks, begin, loaded));
   return make_engines(config, choices, std::move(runner), to, clock, loaded);
 }
 

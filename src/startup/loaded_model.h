@@ -16,6 +16,7 @@
 #include "rank/executor.h"
 #include "startup/chat_prompts.h"
 #include "startup/engine_config.h"
+#include "startup/rank_report.h"
 #include "text/tokenizer.h"
 
 namespace transept {
@@ -35,6 +36,7 @@ struct LoadedModel {
   std::vector<std::unique_ptr<LLMEngine>> more_engines;  // its replicas, where several were asked for
   std::unique_ptr<EncoderEngine> encoder_engine;         // of an encode instance, in place of `engine`
   ExecutorInfo info;                                     // of each engine's executor: replicas are alike
+  std::vector<RankReport> ranks;                         // by rank; empty: one process has the model
   ModelFingerprint fingerprint;                          // of an instance's model; else zeros
   ModelFingerprint fingerprint_of_other_dtype;           // what it would be with the other --ec-transfer-dtype
 

@@ -1,18 +1,19 @@
 #include "startup/rank_worker.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 
+#include "base/content_digest.h"
+#include "comm/gloo_transport.h"
 #include "comm/reduce.h"
 #include "multimodal/input_families.h"
 #include "rank/group_executor.h"
 #include "rank/model_runner.h"
+#include "rank/rank_agreement.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
 #include "startup/open_weights.h"
+#include "startup/rank_report.h"
 #include "startup/recognise_model.h"
 #include "startup/runner_choices.h"
 #include "startup/shortlist_file.h"
@@ -20,12 +21,25 @@
 namespace transept {
 namespace {
 
-struct RankReport {
-  int64_t pid = 0;
-  uint64_t weight_bytes = 0, kv_bytes = 0, step_bytes = 0;
-  int64_t num_blocks = 0;
-  double seconds = 0;
-};
+Status check_node_flags(const EngineConfig& config) {
+  const int32_t nodes = config.num_nodes, count = config.tensor_parallel_size;
+  if (nodes == 1) return ok_status();
+  if (count % nodes != 0) {
+    return invalid_argument("--nnodes ", nodes, ": --tensor-parallel-size ", count,
+                            " is not as many ranks on each node");
+  }
+  if (config.node_rank >= nodes) {
+    return invalid_argument("--node-rank ", config.node_rank, ": --nnodes ", nodes, " are 0 to ", nodes - 1);
+  }
+  if (config.master_addr.empty()) {
+    return invalid_argument("--nnodes ", nodes, ": --master-addr HOST has to say where the first rank listens");
+  }
+  if (!has_gloo()) {
+    return unimplemented("--nnodes ", nodes,
+                         ": this build has no Gloo: its headers (Debian: libgloo-dev) were not there");
+  }
+  return ok_status();
+}
 
 // As load_engine() does for the first rank.
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> load_runner(const EngineConfig& config, Communicator& ranks) {
@@ -35,6 +49,8 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> load_runner(const EngineCon
   ASSIGN_OR_RETURN(const GenerationConfig generation, GenerationConfig::load(files.folder(), model));
   ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));
   ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model, std::move(files)));
+  RETURN_IF_ERROR(agree_on_model(ranks, model, *opened.map));
+  ASSIGN_OR_RETURN(choices.isa, least_isa(ranks, choices.isa));
   const StoredWeights stored = stored_weights(*opened.map, opened.quantization);
   ASSIGN_OR_RETURN(choices.types, storage_types(config, choices.isa, stored, model.width));
   EncoderDecoderModelRunner::Options options = runner_options(config, choices, ranks.rank());
@@ -49,7 +65,7 @@ Status load_and_work(const EngineConfig& config, Communicator& ranks) {
   ranks.set_rank_timeout(kRankLoadTimeout);
   ASSIGN_OR_RETURN(const std::unique_ptr<EncoderDecoderModelRunner> runner, load_runner(config, ranks));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  RETURN_IF_ERROR(report_ranks(ranks, runner->info(), taken.count()).status());
+  RETURN_IF_ERROR(report_ranks(ranks, config, runner->info(), taken.count()).status());
   ranks.set_rank_timeout(rank_timeout(config));
   runner->pin_caller();
   return run_rank(*runner, ranks);
@@ -63,6 +79,7 @@ Duration rank_timeout(const EngineConfig& config) {
 
 Status check_rank_flags(const EngineConfig& config) {
   const int32_t count = config.tensor_parallel_size;
+  RETURN_IF_ERROR(check_node_flags(config));
   if (count == 1) return ok_status();
   const auto refused = [&](std::string_view what) {
     return unimplemented("--tensor-parallel-size ", count, ": ", what);
@@ -79,32 +96,43 @@ Status check_rank_flags(const EngineConfig& config) {
   return ok_status();
 }
 
+Status agree_on_model(Communicator& ranks, const ModelConfig& config, const WeightMap& weights) {
+  constexpr size_t kSampleBytes = 4096;
+  std::vector<ContentDigest> samples;
+  weights.visit_samples(
+      kSampleBytes, [](std::string_view) { return true; },
+      [&](const WeightMap::Sample& sample) {
+        DigestBuilder digest;
+        digest.add_text(sample.name);
+        digest.add_text(sample.dtype);
+        digest.add_number(std::ssize(sample.shape));
+        for (const int64_t dim : sample.shape) digest.add_number(dim);
+        digest.add_bytes(sample.bytes);
+        samples.push_back(digest.finish());
+      });
+  DigestBuilder of_config, of_tensors;
+  of_config.add_text(config.raw.dump());
+  for (const ContentDigest& sample : samples) of_tensors.add_bytes(sample.bytes);
+  const auto number = [](const ContentDigest& digest) {
+    int64_t value = 0;
+    std::memcpy(&value, digest.bytes.data(), sizeof value);
+    return value;
+  };
+  return check_agreement(ranks, std::vector<AgreedNumber>{{"the number of tensors", std::ssize(samples)},
+                                                          {"the digest of config.json", number(of_config.finish())},
+                                                          {"the digest of the tensors' names, shapes and first bytes",
+                                                           number(of_tensors.finish())}});
+}
+
+StatusOr<Isa> least_isa(Communicator& ranks, Isa isa) {
+  ASSIGN_OR_RETURN(const uint64_t least, least_of_ranks(ranks, static_cast<uint64_t>(isa)));
+  return static_cast<Isa>(least);
+}
+
 Status work_as_rank(const EngineConfig& config, Communicator& ranks) {
   const Status ended = load_and_work(config, ranks);
   if (!ended.ok()) ranks.fail(with_prefix(ended, str_cat("rank ", ranks.rank())));
   return ended;
-}
-
-StatusOr<std::vector<std::string>> report_ranks(Communicator& ranks, const ExecutorInfo& info, double load_seconds) {
-  RankReport own{.pid = ::getpid(),
-                 .kv_bytes = static_cast<uint64_t>(info.num_device_blocks) * info.block_bytes,
-                 .step_bytes = info.step_bytes,
-                 .num_blocks = info.num_device_blocks,
-                 .seconds = load_seconds};
-  for (const PackedLayer& layer : info.packed_layers) own.weight_bytes += layer.bytes;
-  std::memcpy(ranks.outbox(sizeof own).data(), &own, sizeof own);
-  ASSIGN_OR_RETURN(const Communicator::Parts parts, ranks.exchange(sizeof own));
-  std::vector<std::string> lines;
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    RankReport report;
-    std::memcpy(&report, parts[rank].data(), sizeof report);
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.2f", report.seconds);
-    lines.push_back(str_cat("rank ", rank, ": pid ", report.pid, ", ", format_bytes(report.weight_bytes),
-                            " of weights, ", report.num_blocks, " KV blocks (", format_bytes(report.kv_bytes), "), ",
-                            format_bytes(report.step_bytes), " of step memory, after ", seconds, " s"));
-  }
-  return lines;
 }
 
 }  // namespace transept

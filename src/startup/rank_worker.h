@@ -3,14 +3,14 @@
 #pragma once
 
 #include <chrono>
-#include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/communicator.h"
+#include "base/isa.h"
 #include "base/status.h"
-#include "rank/executor.h"
+#include "core/model_config.h"
 #include "startup/engine_config.h"
+#include "weights/weight_map.h"
 
 namespace transept {
 
@@ -26,7 +26,10 @@ Status check_rank_flags(const EngineConfig& config);
 // loading, of run_rank(). REQUIRES: config.tensor_parallel_size is ranks.size(); the rank is not the first.
 Status work_as_rank(const EngineConfig& config, Communicator& ranks);
 
-// What each rank has loaded, and how long that took, a line each: on all ranks, once. Errors: the communicator's.
-StatusOr<std::vector<std::string>> report_ranks(Communicator& ranks, const ExecutorInfo& info, double load_seconds);
+// All ranks call these two while they load, before their weights are packed. Errors, on all ranks: config.json or the
+// tensors are not the same (kInvalidArgument, names what differs); the communicator's.
+Status agree_on_model(Communicator& ranks, const ModelConfig& config, const WeightMap& weights);
+// The lowest level of all ranks, at which all compute.
+StatusOr<Isa> least_isa(Communicator& ranks, Isa isa);
 
 }  // namespace transept
