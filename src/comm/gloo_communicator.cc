@@ -70,12 +70,14 @@ GlooCommunicator::~GlooCommunicator() {
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer == nullptr) continue;
     for (const std::unique_ptr<Outgoing>& outgoing : peer->outgoing) {
-      if (failure().has_value()) return;
+      if (failure().has_value()) break;
       const Duration left = std::max<Duration>(until - now(), std::chrono::milliseconds(1));
       const Status sent = outgoing->frame_buffer->wait_sent(left);
       if (sent.ok() && outgoing->data_buffer != nullptr) outgoing->data_buffer->wait_sent(left).IgnoreError();
     }
   }
+  link_.reset();
+  transport_->close();
 }
 
 // Gloo's sockets take whoever comes first: the others show that they are of the group.

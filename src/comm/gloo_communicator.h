@@ -120,7 +120,7 @@ class GlooCommunicator final : public Communicator {
   TransportBuffer* waiting_ ABSL_GUARDED_BY(wait_mutex_) = nullptr;
   std::unique_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; this rank's is null
-  std::unique_ptr<GroupLink> link_;           // ends first: it calls wake()
+  std::unique_ptr<GroupLink> link_;           // calls wake()
 };
 
 }  // namespace transept

@@ -126,6 +126,13 @@ class GlooTransport final : public Transport {
     return ok_status();
   }
 
+  // Pair::close() would reset the connection, and what the other has not read would be lost with it.
+  void close() override {
+    for (int other = 0; other < size_; ++other) {
+      if (other != rank_) guarded([&] { context_->getPair(other).reset(); }).IgnoreError();
+    }
+  }
+
   std::unique_ptr<TransportBuffer> buffer(std::byte* data, size_t bytes) override {
     return std::make_unique<GlooBuffer>(context_->createUnboundBuffer(data, bytes));
   }

@@ -44,6 +44,9 @@ class Transport {
   virtual std::vector<std::byte> addresses() const = 0;
   // Connects with all; `of_ranks`: addresses() of each, by rank. Errors: kUnavailable; they cannot be read.
   virtual Status connect(const std::vector<std::vector<std::byte>>& of_ranks) = 0;
+  // Ends all connections, once what was sent is on its way: buffers are touched by nothing else then. Call before they
+  // are given back; nothing else is called after.
+  virtual void close() = 0;
   // Borrows the memory, and the transport: give it back before.
   virtual std::unique_ptr<TransportBuffer> buffer(std::byte* data, size_t bytes) = 0;
 };
