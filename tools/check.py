@@ -104,6 +104,14 @@ def golden_step(preset, *arguments):
     return with_log(f"golden-{preset}", lambda log: suites.goldens(binary, log, arguments=arguments))
 
 
+def vulkan_step():
+    """The reference's answers on lavapipe, Mesa's device that computes on the processor."""
+    binary = suites.binary_of("release")
+    if not binary or not suites.has_lavapipe(binary):
+        return Result(skipped=1, notes=["skipped: no transept binary, or no lavapipe (mesa-vulkan-drivers)"])
+    return with_log("golden-vulkan", lambda log: suites.goldens(binary, log, arguments=["--quick", "--device", "vulkan:lavapipe"]))
+
+
 def shared_step():
     binary, root = suites.binary_of("release"), suites.shared_goldens()
     if not (binary and root):
@@ -185,6 +193,7 @@ def steps(base, slow, fuzz_seconds):
         Step("tsan", lambda: sanitized_step("tsan", THREADED if slow else THREADS)),
         Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
         Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
+        Step("answers on Vulkan", vulkan_step, slow=True),
         Step("shared checks", shared_checks_step, slow=True),
         Step("running server", lambda: with_log("server", lambda log: suites.server_tests(suites.binary_of("release"), log)), slow=True),
         Step("faults of a fleet", lambda: with_log("fleet", lambda log: suites.fleet_faults(suites.binary_of("release"), log)), slow=True),

@@ -1,4 +1,5 @@
 """The suites that both ./dev test and ./dev check run. Each returns a Result."""
+import json
 import os
 import re
 import shutil
@@ -56,6 +57,11 @@ def goldens(binary, log, root=None, arguments=()):
     command = [sys.executable, "tests/golden.py", "--transept", str(binary), "--jobs", str(jobs()), *(["--root", str(root)] if root else []),
                *arguments]
     return run_suite(command, log)
+
+
+def has_lavapipe(binary):
+    done = subprocess.run([str(binary), "devices", "--json"], capture_output=True, text=True)
+    return done.returncode == 0 and any(device["alias"] == "lavapipe" for device in json.loads(done.stdout)["devices"])
 
 
 # The checkers beside the shared goldens: options, flags of the engine.
