@@ -232,7 +232,7 @@ TEST_F(ProxyWebSocketTest, AClientThatReadsNothingIsDropped) {
 // The server stops reading audio that it has not heard yet, for as long as that takes.
 TEST_F(ProxyWebSocketTest, AnInstanceThatDoesNotReadStopsTheClient) {
   Echo instance("p0");
-  http_.write_timeout = 100ms;
+  http_.write_timeout = 1s;
   start({&instance});
   RawClient client(server_->port());
   open(client);
@@ -245,7 +245,7 @@ TEST_F(ProxyWebSocketTest, AnInstanceThatDoesNotReadStopsTheClient) {
     for (size_t i = 0; i < kNumMessages; ++i) client.send(message);
     is_sent = true;
   });
-  std::this_thread::sleep_for(500ms);
+  std::this_thread::sleep_for(2s);
   EXPECT_FALSE(is_sent) << "somebody holds 64 MB";
   EXPECT_LE(instance.record->num_messages(), 1U);
   socket->resume_reading();
