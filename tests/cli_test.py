@@ -451,7 +451,7 @@ class CliTest(unittest.TestCase):
                              (["--quantization", "best"], "--quantization best: unknown; this version has auto, none, int8"),
                              (["--kv-cache-dtype", "int4"], "--kv-cache-dtype int4: unknown; this version has auto, float32, "),
                              (["--dtype", "float8"], "--dtype float8: unknown; this version has auto, float32, bfloat16, float16"),
-                             (["--device", "cuda"], "--device cuda: this version runs on the processor alone"),
+                             (["--device", "cuda"], "--device cuda: this version runs on the processor, or on a Vulkan device"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
                              (["--speculative-model", "m"], "--speculative-model: drafts of another model and of heads are not supported"),
                              (["--pipeline-parallel-size", "2"], "--pipeline-parallel-size: pipeline parallelism")]:

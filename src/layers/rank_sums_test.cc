@@ -126,8 +126,8 @@ class DividedLayer : public ::testing::TestWithParam<Isa> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, DividedLayer,
-                         ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Fp16,
-                                           Isa::kAmx),
+                         ::testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
+                                           Isa::kAvx512Fp16, Isa::kAmx),
                          [](const auto& param) { return std::string(isa_name(param.param)); });
 
 TEST_P(DividedLayer, IsTheWholeToTheBitInEveryStorage) {

@@ -339,7 +339,8 @@ TEST_P(WideModels, HaveTheBitsOfOneInEveryStorage) {
 }
 
 TEST_P(WideModels, HaveTheBitsOfOneAtEveryLevel) {
-  for (const Isa isa : {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Fp16, Isa::kAmx}) {
+  for (const Isa isa :
+       {Isa::kGeneric, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAvx512Fp16, Isa::kAmx}) {
     if (isa > detect_isa()) continue;
     for (const auto& storage : kStorages) {
       SCOPED_TRACE(name_of(storage) + " " + std::string(isa_name(isa)));
