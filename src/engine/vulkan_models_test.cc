@@ -128,6 +128,7 @@ std::vector<std::string> short_folders() {
   return folders;
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(VulkanModels);  // with sanitizers there are none
 INSTANTIATE_TEST_SUITE_P(Checkpoints, VulkanModels, ::testing::ValuesIn(short_folders()),
                          [](const auto& test) { return testing::test_name(test.param); });
 
