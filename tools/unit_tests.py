@@ -18,7 +18,7 @@ from repo import ROOT, jobs
 from results import Result
 
 CASES_A_PROCESS = 40
-CASE_SECONDS = 600  # that a case may take
+CASE_SECONDS, SECONDS_A_CASE = 600, 10  # that one case may take, and what each of many takes at most
 SHOWN_LINES = 40  # of a failed case
 
 
@@ -77,7 +77,7 @@ def reason_of(skipped):
 
 def broken_case(output, names):
     """The case that ended its process, of what the process printed."""
-    ended = set(re.findall(r"^\[ (?:      OK| SKIPPED|  FAILED) \] ([^\s,]+)", output, re.MULTILINE))
+    ended = set(re.findall(r"^\[ (?:      OK| SKIPPED| FAILED ) \] ([^\s,]+)", output, re.MULTILINE))
     begun = [name for name in re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE) if name in names and name not in ended]
     return begun[-1] if begun else next((name for name in names if name not in ended), names[0])
 
@@ -91,7 +91,7 @@ def run_part(part, log, lock):
             command = [part.binary, f"--gtest_filter={':'.join(names)}", f"--gtest_output=xml:{report}"]
             try:
                 done = subprocess.run(command, cwd=part.folder, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-                                      timeout=CASE_SECONDS + len(names))
+                                      timeout=CASE_SECONDS + SECONDS_A_CASE * len(names))
                 output, code = done.stdout + done.stderr, f"exit code {done.returncode}"
             except subprocess.TimeoutExpired as why:
                 output = "".join(part.decode(errors="replace") for part in (why.stdout, why.stderr) if part)

@@ -5,7 +5,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from unit_tests import list_parts, read_report, run_part
+from unit_tests import broken_case, list_parts, read_report, run_part
 
 # As a binary of gtest: each case is a word, which says how it ends.
 BINARY = '''#!/usr/bin/env python3
@@ -70,6 +70,12 @@ class Runs(unittest.TestCase):
         self.assertTrue(any("Segmentation fault" in note for note in result.notes))
         result, _ = self.run_cases("dies")
         self.assertEqual((result.passed, result.failed), (0, 1))
+
+    def test_the_case_that_was_begun_last_is_the_broken_one(self):
+        ended = "[ RUN      ] A.a\n[       OK ] A.a (0 ms)\n[ RUN      ] A.b\n[  FAILED  ] A.b (0 ms)\n[ RUN      ] A.c\n[  SKIPPED ] A.c (0 ms)\n"
+        names = ["A.a", "A.b", "A.c", "A.d", "A.e"]
+        self.assertEqual(broken_case(ended, names), "A.d")
+        self.assertEqual(broken_case(ended + "[ RUN      ] A.e\n", names), "A.e")
 
     def test_an_end_that_is_no_success_is_a_failure(self):
         result, _ = self.run_cases("fine", "leaks")
