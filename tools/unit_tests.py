@@ -31,11 +31,14 @@ class Part:
 
 
 def list_parts(listed, labels=(), name_filter="", cases=CASES_A_PROCESS):
-    """The Parts of what `ctest --show-only=json-v1` lists, of folders that are labelled so, and of cases whose name has the filter."""
+    """The Parts of what `ctest --show-only=json-v1` lists, of folders that are labelled so, and of cases whose name has the filter.
+
+    A binary that is not built has no cases, no label and one entry.
+    """
     of_binary = {}
     for test in listed["tests"]:
         properties = {entry["name"]: entry["value"] for entry in test["properties"]}
-        if (labels and not set(labels) & set(properties["LABELS"])) or not re.search(name_filter, test["name"]):
+        if is_unbuilt(test) or (labels and not set(labels) & set(properties["LABELS"])) or not re.search(name_filter, test["name"]):
             continue
         [name] = [argument.partition("=")[2] for argument in test["command"] if argument.startswith("--gtest_filter=")]
         of_binary.setdefault((test["command"][0], properties["WORKING_DIRECTORY"]), []).append(name)
@@ -44,6 +47,17 @@ def list_parts(listed, labels=(), name_filter="", cases=CASES_A_PROCESS):
         count = -(-len(names) // cases)
         parts += [Part(binary, folder, tuple(names[i::count])) for i in range(count)]  # neighbours take as long
     return parts
+
+
+def is_unbuilt(test):
+    """Whether ctest lists a binary that nobody built, instead of its cases."""
+    return "command" not in test
+
+
+def unbuilt(listed, labels=()):
+    """Names of the binaries of those folders that are not built."""
+    names = [test["name"].removesuffix("_NOT_BUILT") for test in listed["tests"] if is_unbuilt(test)]
+    return [name for name in names if not labels or name.removesuffix("_test") in {label.replace("/", "_") for label in labels}]
 
 
 def read_report(report):
@@ -123,8 +137,10 @@ def run_unit_tests(preset, log, labels=(), name_filter=""):
     done = subprocess.run(["ctest", "--test-dir", f"build/{preset}", "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         return Result(failed=1, notes=["failed: ctest lists no tests", *done.stderr.splitlines()[-SHOWN_LINES:]])
-    parts, lock = list_parts(json.loads(done.stdout), labels, name_filter), threading.Lock()
-    total, reasons = Result(), Counter()
+    listed = json.loads(done.stdout)
+    parts, lock = list_parts(listed, labels, name_filter), threading.Lock()
+    missing = [] if name_filter else unbuilt(listed, labels)
+    total, reasons = Result(failed=len(missing), notes=[f"failed: {name} is not built" for name in missing]), Counter()
     with ThreadPoolExecutor(jobs()) as pool:
         for result, why in pool.map(lambda part: run_part(part, log, lock), parts):
             total.add(result)

@@ -5,7 +5,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from unit_tests import broken_case, list_parts, read_report, run_part
+from unit_tests import broken_case, list_parts, read_report, run_part, unbuilt
 
 # As a binary of gtest: each case is a word, which says how it ends.
 BINARY = '''#!/usr/bin/env python3
@@ -44,6 +44,13 @@ class Parts(unittest.TestCase):
         self.assertEqual([part.names for part in list_parts(listed, ("server",))], [("A.b", "B.a")])
         self.assertEqual([part.names for part in list_parts(listed, (), "A")], [("A.a", "A.b")])
         self.assertEqual(list_parts(listed, (), "nothing"), [])
+
+    def test_what_is_not_built_has_no_cases_and_is_named(self):
+        listed = {"tests": [test_of("A.a"), {"name": "text_unicode_test_NOT_BUILT", "properties": [{"name": "WORKING_DIRECTORY", "value": "/"}]}]}
+        self.assertEqual([part.names for part in list_parts(listed, ("net",))], [("A.a",)])
+        self.assertEqual([part.names for part in list_parts(listed)], [("A.a",)])
+        self.assertEqual((unbuilt(listed), unbuilt(listed, ("net",)), unbuilt(listed, ("text/unicode",))),
+                         (["text_unicode_test"], [], ["text_unicode_test"]))
 
 
 class Runs(unittest.TestCase):
