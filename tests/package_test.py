@@ -151,6 +151,10 @@ class Documents(unittest.TestCase):
         debian = ROOT / "packaging" / "debian"
         places = {pattern: "usr/share/doc/transept" for pattern in (debian / "transept.docs").read_text().split()}
         places.update(line.split() for line in (debian / "transept.install").read_text().splitlines() if " " in line)
+        # Of debian/rules, which installs the one page whose name means another thing to Debian.
+        own = re.findall(r"install -D -m 644 (\S+) debian/transept/(\S+)/\1$", (debian / "rules").read_text(), re.MULTILINE)
+        self.assertEqual(own, [("CHANGELOG.md", "usr/share/doc/transept")])
+        places.update(own)
         installed = set()
         for pattern, place in places.items():
             for path in ROOT.glob(pattern):
