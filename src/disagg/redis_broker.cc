@@ -91,12 +91,20 @@ RedisBroker::RedisBroker(std::unique_ptr<RedisLink> link, const Options& options
       tickets_(*link_, RedisKeys(options.ns), options.max_tickets) {}
 
 RedisBroker::~RedisBroker() {
-  std::vector<std::unique_ptr<RedisMailbox>> mailboxes;
+  end_mailboxes([](const InstanceId&) { return true; });
+}
+
+// No frame is given out by them when it has returned.
+void RedisBroker::end_mailboxes(const std::function<bool(const InstanceId&)>& is_ended) {
+  std::vector<std::unique_ptr<RedisMailbox>> ended;
   {
     const MutexLock lock(mailboxes_mutex_);
-    mailboxes.swap(mailboxes_);
+    for (auto& mailbox : mailboxes_) {
+      if (is_ended(mailbox->self())) ended.push_back(std::move(mailbox));
+    }
+    std::erase(mailboxes_, nullptr);
   }
-  for (const auto& mailbox : mailboxes) mailbox->stop();
+  for (const auto& mailbox : ended) mailbox->stop();
 }
 
 // ---- Frames
@@ -160,6 +168,8 @@ Status RedisBroker::announce(const InstanceRecord& record, Duration ttl) {
 Status RedisBroker::leave(const InstanceId& self) {
   RETURN_IF_ERROR(check_ec_name("name", self.name));
   forget_peers();
+  // A mailbox makes its stream again when it is gone, and renews the name.
+  end_mailboxes([&](const InstanceId& id) { return id == self; });
   const std::string owner = keys_.owner(self.name);
   ASSIGN_OR_RETURN(RedisLink::Turn turn, link_->turn());
   ASSIGN_OR_RETURN(const auto seen, turn.run({{"WATCH", owner}, {"GET", owner}}));

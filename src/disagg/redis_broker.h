@@ -57,6 +57,7 @@ class RedisBroker final : public Broker {
   RedisBroker(std::unique_ptr<RedisLink> link, const Options& options);
   StatusOr<std::vector<InstanceRecord>> read_peers() const;
   void forget_names(const std::vector<std::string>& names) const;
+  void end_mailboxes(const std::function<bool(const InstanceId&)>& is_ended);
   void forget_peers() const;
   void list_peer(const InstanceRecord& record);
 

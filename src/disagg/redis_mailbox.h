@@ -41,6 +41,7 @@ class RedisMailbox final {
   RedisMailbox(const RedisMailbox&) = delete;
   RedisMailbox& operator=(const RedisMailbox&) = delete;
 
+  const InstanceId& self() const { return self_; }
   // The destructor does not wait for reads then.
   void stop();
 
