@@ -7,7 +7,6 @@ import argparse
 import json
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ WEIGHTS = (".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json")
 FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HARM_SECONDS = 1.0  # of a processor, beyond an ordinary start: the machine may be busy
 HARM_MEMORY = 1 << 30
-LOADING_ROUNDS = 7  # of which the median counts
+LOADING_ROUNDS = 7  # whose least counts: neighbours on the machine only add
 LOADING_MIB = 64  # that files of torch may take beyond safetensors
 
 
@@ -169,7 +168,7 @@ def load(cases):
             assert code == 0, err
             report = json.loads(out)
             taken[layout].append((report["load_s"], report["peak_rss_bytes"]))
-    seconds = {layout: statistics.median(s for s, _ in rounds) for layout, rounds in taken.items()}
+    seconds = {layout: min(s for s, _ in rounds) for layout, rounds in taken.items()}
     memory = {layout: min(m for _, m in rounds) for layout, rounds in taken.items()}
     for layout, most in layouts.items():
         ratio, more = seconds[layout] / seconds["safetensors"], (memory[layout] - memory["safetensors"]) / (1 << 20)
