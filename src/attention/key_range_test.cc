@@ -107,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, KeyRangeTest,
 TEST_P(KeyRangeTest, IsTheReferencesForEveryBlockSizeAndBias) {
   uint32_t seed = 0;
   for (const int block_size : {1, 3, 8, 16, 24, 64, 100}) {
+    if (kSanitized && block_size % 8 == 0 && block_size != 24) continue;
     for (const BiasForm bias : {BiasForm::kNone, BiasForm::kFull, BiasForm::kMasking, BiasForm::kT5}) {
       AttentionProblem p = problem(++seed);
       p.block_size = block_size;
