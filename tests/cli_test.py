@@ -454,7 +454,7 @@ class CliTest(unittest.TestCase):
                              (["--device", "cuda"], "--device cuda: this version runs on the processor, or on a Vulkan device"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
                              (["--speculative-model", "m"], "--speculative-model: drafts of another model and of heads are not supported"),
-                             (["--pipeline-parallel-size", "2"], "--pipeline-parallel-size: pipeline parallelism")]:
+                             (["--pipeline-parallel-size", "9"], "--pipeline-parallel-size 9: ")]:
             code, out, err = run("generate", "g2p", "x", *flags)
             self.assertEqual((code, out), (2, ""), flags)
             self.assertIn(words, err, flags)

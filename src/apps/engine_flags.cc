@@ -58,7 +58,13 @@ std::vector<FlagSpec> speculation_and_parallelism_flags() {
        "address of node 0, private or loopback, where the others connect", kEngine},
       {"master-port", "PORT", "29500", "its port", kEngine},
       {"group-token-file", "FILE", "none", "a file whose content all nodes must know", kEngine},
-      refused("pipeline-parallel-size", "N", Feature::kPipelineParallel, "1"),
+      {"pipeline-parallel-size", "S", "1",
+       "stages, each of as many processes as --tensor-parallel-size says, that hold a share of the layers and of the "
+       "KV "
+       "cache each, and take turns: more memory, no more speed; answers stay the same; 8 processes in all at most",
+       kEngine},
+      {"pipeline-layers", "LIST", "as even as their bytes can be",
+       "decoder layers of each stage, e.g. 5,7; or the encoder's before them: 6,6/5,7", kEngine},
   };
 }
 
@@ -155,10 +161,19 @@ std::vector<FlagSpec> engine_flags() {
 
 namespace {
 
+Status read_rank_flags(const Flags& flags, EngineConfig& config) {
+  ASSIGN_OR_RETURN(const int64_t ranks, flags.integer("tensor-parallel-size", 1, kMostRanks, 1));
+  ASSIGN_OR_RETURN(const int64_t stages, flags.integer("pipeline-parallel-size", 1, kMostRanks, 1));
+  config.tensor_parallel_size = static_cast<int32_t>(ranks);
+  config.pipeline_parallel_size = static_cast<int32_t>(stages);
+  config.pipeline_layers = flags.text_or("pipeline-layers", "");
+  return ok_status();
+}
+
 // Where ranks on several nodes are: by flags, or by the environment that a launcher makes.
 Status read_node_flags(const Flags& flags, EngineConfig& config) {
   std::optional<LaunchEnvironment> launch;
-  if (config.tensor_parallel_size > 1 && !flags.has("nnodes")) {
+  if (config.num_ranks() > 1 && !flags.has("nnodes")) {
     ASSIGN_OR_RETURN(launch, find_launcher(process_environment()));
   }
   const LaunchEnvironment said = launch.value_or(LaunchEnvironment());
@@ -171,9 +186,9 @@ Status read_node_flags(const Flags& flags, EngineConfig& config) {
   ASSIGN_OR_RETURN(config.master_port, count("master-port", 1, UINT16_MAX, said.port.value_or(config.master_port)));
   config.master_addr = flags.text_or("master-addr", said.address);
   config.group_token_file = flags.text_or("group-token-file", "");
-  if (launch.has_value() && config.tensor_parallel_size % config.num_nodes != 0) {
-    return invalid_argument(said.launcher, " has started ", said.size, " processes, and --tensor-parallel-size ",
-                            config.tensor_parallel_size, " is not as many ranks for each; --nnodes 1 starts all here");
+  if (launch.has_value() && config.num_ranks() % config.num_nodes != 0) {
+    return invalid_argument(said.launcher, " has started ", said.size, " processes, and ", config.ranks_flag(),
+                            " is not as many ranks for each; --nnodes 1 starts all here");
   }
   return ok_status();
 }
@@ -201,8 +216,7 @@ Status read_cache_flags(const Flags& flags, EngineConfig& config) {
 
 StatusOr<int32_t> node_rank(const Flags& flags) {
   EngineConfig config;
-  ASSIGN_OR_RETURN(const int64_t count, flags.integer("tensor-parallel-size", 1, kMostRanks, 1));
-  config.tensor_parallel_size = static_cast<int32_t>(count);
+  RETURN_IF_ERROR(read_rank_flags(flags, config));
   RETURN_IF_ERROR(read_node_flags(flags, config));
   return config.node_rank;
 }
@@ -226,7 +240,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
     return ok_status();
   };
   RETURN_IF_ERROR(count("threads", config.threads, 1, kMaxThreads));
-  RETURN_IF_ERROR(count("tensor-parallel-size", config.tensor_parallel_size, 1, kMostRanks));
+  RETURN_IF_ERROR(read_rank_flags(flags, config));
   RETURN_IF_ERROR(read_node_flags(flags, config));
   ASSIGN_OR_RETURN(config.rank_timeout, flags.number("rank-timeout", 0.1, kMaxRankTimeout, config.rank_timeout));
   RETURN_IF_ERROR(count("block-size", config.block_size, 1, kMaxBlockSize));

@@ -25,15 +25,27 @@ constexpr std::string_view kVerbs[] = {"serve",      "generate",      "translate
                                        "transcribe", "bench latency", "bench throughput"};
 
 // What hosts may have otherwise: where files are, processors, and who they are.
-constexpr std::string_view kOfTheHost[] = {
-    "revision",    "download-dir", "cache-dir",        "log-level",           "quiet",
-    "threads",     "cpu-affinity", "nnodes",           "node-rank",           "master-addr",
-    "master-port", "header-font",  "group-token-file", "tensor-parallel-size"};
+constexpr std::string_view kOfTheHost[] = {"revision",
+                                           "download-dir",
+                                           "cache-dir",
+                                           "log-level",
+                                           "quiet",
+                                           "threads",
+                                           "cpu-affinity",
+                                           "nnodes",
+                                           "node-rank",
+                                           "master-addr",
+                                           "master-port",
+                                           "header-font",
+                                           "group-token-file",
+                                           "tensor-parallel-size",
+                                           "pipeline-parallel-size"};
 
 std::vector<GroupSetting> settings_of(const Flags& flags, const EngineConfig& config) {
   std::vector<GroupSetting> settings = {
       {"the build", str_cat(kVersion, " (", kCommit, ")")},
       {"--tensor-parallel-size", str_cat(config.tensor_parallel_size)},
+      {"--pipeline-parallel-size", str_cat(config.pipeline_parallel_size)},
       {"--nnodes", str_cat(config.num_nodes)},
   };
   for (const FlagSpec& flag : engine_flags()) {
@@ -80,7 +92,7 @@ StatusOr<std::unique_ptr<Communicator>> meet_other_nodes(const Flags& flags, con
   ::signal(SIGPIPE, SIG_IGN);
   GroupLink::Options options;
   options.rank = rank;
-  options.size = config.tensor_parallel_size;
+  options.size = config.num_ranks();
   options.host = config.master_addr;
   options.port = static_cast<uint16_t>(config.master_port);
   ASSIGN_OR_RETURN(options.token, read_token(config.group_token_file));

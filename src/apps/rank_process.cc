@@ -36,9 +36,8 @@ Status run(const std::vector<std::string>& arguments, int rank) {
     return ok_status();
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<SharedGroup> group, SharedGroup::attach(ChildProcess::kInherited));
-  if (rank < 1 || rank >= group->options().num_ranks || group->options().num_ranks != config.tensor_parallel_size) {
-    return invalid_argument("rank ", rank, " of ", group->options().num_ranks, ", and --tensor-parallel-size ",
-                            config.tensor_parallel_size);
+  if (rank < 1 || rank >= group->options().num_ranks || group->options().num_ranks != config.num_ranks()) {
+    return invalid_argument("rank ", rank, " of ", group->options().num_ranks, ", and ", config.ranks_flag());
   }
   SharedCommunicator communicator(*group, rank, rank_options(config));
   // The first rank says what ended the group.

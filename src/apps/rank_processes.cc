@@ -20,9 +20,9 @@ constexpr auto kEndTimeout = std::chrono::seconds(1);
 constexpr int kLookMs = 500, kLookWhileEndingMs = 10;
 
 // How the model was found, and what rank_arguments() says itself.
-constexpr std::string_view kNotPassedOn[] = {"revision",    "download-dir", "cache-dir", "tensor-parallel-size",
-                                             "log-level",   "quiet",        "nnodes",    "node-rank",
-                                             "master-addr", "master-port"};
+constexpr std::string_view kNotPassedOn[] = {
+    "revision",  "download-dir", "cache-dir",   "tensor-parallel-size",  "log-level", "quiet", "nnodes",
+    "node-rank", "master-addr",  "master-port", "pipeline-parallel-size"};
 
 }  // namespace
 
@@ -38,6 +38,7 @@ std::vector<std::string> rank_arguments(const Flags& flags, const EngineConfig& 
   // What one rank would say of the model, the first says.
   arguments.emplace_back("--log-level=error");
   arguments.push_back(str_cat("--tensor-parallel-size=", config.tensor_parallel_size));
+  arguments.push_back(str_cat("--pipeline-parallel-size=", config.pipeline_parallel_size));
   arguments.push_back(str_cat("--nnodes=", config.num_nodes));
   if (config.num_nodes > 1) {
     arguments.push_back(str_cat("--node-rank=", config.node_rank));
@@ -52,16 +53,16 @@ SharedCommunicator::Options rank_options(const EngineConfig& config) {
   SharedCommunicator::Options options{.rank_timeout = kRankLoadTimeout, .spins = false};
   const std::vector<int> available = available_cpus();
   const StatusOr<ReplicaCpus> cpus =
-      plan_replica_cpus(config.threads, config.ranks_per_node(), config.cpu_affinity, available);
-  if (cpus.ok()) options.spins = cpus->num_threads * config.tensor_parallel_size <= std::ssize(available);
+      plan_replica_cpus(config.threads, config.busy_ranks_per_node(), config.cpu_affinity, available);
+  if (cpus.ok()) options.spins = cpus->num_threads * config.num_ranks() <= std::ssize(available);
   return options;
 }
 
 StatusOr<std::shared_ptr<RankProcesses>> RankProcesses::start(const Flags& flags, const EngineConfig& config) {
   RETURN_IF_ERROR(check_rank_flags(config));
-  if (config.tensor_parallel_size == 1) return std::shared_ptr<RankProcesses>();
+  if (config.num_ranks() == 1) return std::shared_ptr<RankProcesses>();
   if (flags.has("epd")) {
-    return unimplemented("--tensor-parallel-size ", config.tensor_parallel_size, ": not with --epd: give 1");
+    return unimplemented(config.ranks_flag(), ": not with --epd: give 1");
   }
   std::shared_ptr<RankProcesses> ranks(new RankProcesses);
   if (config.num_nodes > 1) {
@@ -76,7 +77,7 @@ StatusOr<std::shared_ptr<RankProcesses>> RankProcesses::start(const Flags& flags
     if (ranks->early_failure_.has_value()) ranks->communicator_->fail(*ranks->early_failure_);
     return ranks;
   }
-  ASSIGN_OR_RETURN(ranks->group_, SharedGroup::create({.num_ranks = config.tensor_parallel_size,
+  ASSIGN_OR_RETURN(ranks->group_, SharedGroup::create({.num_ranks = config.num_ranks(),
                                                        .outbox_bytes = kOutboxBytes,
                                                        .mailbox_bytes = kMailboxBytes}));
   {

@@ -143,15 +143,15 @@ int run_serve(const Flags& flags) {
   if (settings->log.as_json) set_log_sink(write_json_notice);
   // The reader of the log may go away (a launcher that was killed, a pipe to another program): answers go on.
   std::signal(SIGPIPE, SIG_IGN);
-  if (const int32_t count = config->tensor_parallel_size; count > 1) {
+  if (config->num_ranks() > 1) {
     const std::string_view other = plan->has_value() ? "epd" : settings->instance.has_value() ? "role" : "";
     if (!other.empty()) {
-      return usage_error(kVerb, unimplemented("--tensor-parallel-size ", count, ": not with --", other, ": give 1"));
+      return usage_error(kVerb, unimplemented(config->ranks_flag(), ": not with --", other, ": give 1"));
     }
   }
   if (plan->has_value()) return run_fleet(flags, *std::move(*plan), *settings, *config);
   // Others wait for their next tokens here.
-  if (!flags.has("encode-slice") && config->tensor_parallel_size == 1) config->encode_slice = "auto";
+  if (!flags.has("encode-slice") && config->num_ranks() == 1) config->encode_slice = "auto";
   config->replicas = settings->replicas;
   config->chat_template = settings->chat_template;
   if (settings->options.cache_scope == CacheScope::kOff) config->share_identical_inputs = false;

@@ -171,6 +171,9 @@ Status check_whole_groups(const WeightMap& weights, const MatrixToLoad& matrix, 
 }  // namespace
 
 StatusOr<Linear> Linear::load(WeightMap& weights, const LinearSpec& spec, const PackOptions& packing) {
+  if (packing.elsewhere != nullptr && packing.elsewhere->has(spec.sources.front().weight)) {
+    return load(weights, spec, packing.of_elsewhere());
+  }
   ASSIGN_OR_RETURN(std::vector<Run> by_inputs, runs_of(weights, spec));
   std::vector<Run> runs;
   for (Run& run : by_inputs) RETURN_IF_ERROR(divide(weights, packing, std::move(run), runs));

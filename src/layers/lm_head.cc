@@ -8,7 +8,8 @@ StatusOr<LmHead> LmHead::load(WeightMap& weights, const std::string& weight, int
   LinearSpec spec{{{weight, "", vocab_size}}, dim};
   spec.split = Split::kOutputs;
   spec.unit = kPieceColumns;
-  ASSIGN_OR_RETURN(Linear linear, Linear::load(weights, spec, packing));
+  const bool is_elsewhere = packing.elsewhere != nullptr && packing.elsewhere->has_output_layer;
+  ASSIGN_OR_RETURN(Linear linear, Linear::load(weights, spec, is_elsewhere ? packing.of_elsewhere() : packing));
   const IndexRange own = share_of(vocab_size, kPieceColumns, packing.ranks);
   if (!bias.empty()) bias = std::vector<float>(bias.begin() + own.begin, bias.begin() + own.end);
   linear.set_bias(DeviceFloats(std::move(bias), weights.memory()));

@@ -347,6 +347,15 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
 
 }  // namespace
 
+PackOptions PackOptions::of_elsewhere() const {
+  PackOptions options = *this;
+  options.sizes_only = true;
+  options.report = &elsewhere->layers;
+  options.pool = elsewhere->pool;
+  options.elsewhere = nullptr;
+  return options;
+}
+
 PackedFormat choose_format(const PackOptions& options, const MatrixToLoad& matrix, const WeightFormat& stored) {
   const WeightFormat own = without_loss(matrix, stored), storage = options.storage.value_or(own);
   const bool is_int4 = options.storage.has_value() && storage.is_nibbles();

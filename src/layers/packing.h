@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,16 @@ struct PackedLayer {
 // greedy answers, the bundled model (160 wide) 99.0 %: decision 12.
 inline constexpr int64_t kLeastInt8Width = 192;
 
+// Layers of a model that other stages of a pipeline have. Linear::load() gives them their shape and no weights, so that
+// a stage's model has all layers, and may run its own alone.
+struct LayersElsewhere {
+  std::function<bool(std::string_view name)> has;  // by the name of the layer's first matrix
+  bool has_output_layer = false;                   // the output layer is one of them
+  std::vector<PackedLayer> layers = {};            // as PackOptions::report
+  // Of address space alone.
+  std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);
+};
+
 struct PackOptions {
   // Every matrix as the checkpoint stores it, for tests.
   PackOptions(ThreadPool& workers) : threads(workers) {}  // NOLINT(google-explicit-constructor)
@@ -66,9 +78,13 @@ struct PackOptions {
   bool as_packed = false;
   // Choose formats and take address space, and read no weight: every matrix is zero, and its pages are not in memory.
   bool sizes_only = false;
+  LayersElsewhere* elsewhere = nullptr;        // null: this process has all layers
   Ranks ranks = {};                            // divide the layers that say how (LinearSpec::split)
   std::vector<PackedLayer>* report = nullptr;  // null: no report
   std::shared_ptr<PagePool> pool = std::make_shared<PagePool>(size_t{256} << 20);  // of all the model's matrices
+
+  // Of a layer that is elsewhere. REQUIRES: elsewhere is not null.
+  PackOptions of_elsewhere() const;
 };
 
 // A matrix to load: n outputs of k inputs, of which this rank keeps some.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/check.h"
 #include "models/registry.h"
 #include "models/vision_tower.h"
 
@@ -31,12 +32,57 @@ const char* what_was_loaded(ModelPart part) {
   }
 }
 
+// Cuts the layers, and says which matrices are other stages'.
+Status cut(const WeightMap& weights, const ModelRunnerOptions& options, LayersElsewhere& elsewhere,
+           LoadedRankModel& loaded) {
+  CHECK(options.ranks != nullptr && options.part == ModelPart::kWhole && options.num_replicas == 1);
+  loaded.place = StagePlace::of(*options.ranks, options.num_stages);
+  std::optional<LayerCounts> asked;
+  if (!options.pipeline_layers.empty()) {
+    ASSIGN_OR_RETURN(asked, parse_pipeline_layers(options.pipeline_layers, options.num_stages));
+  }
+  const LayerBytes bytes = layer_bytes(weights);
+  ASSIGN_OR_RETURN(loaded.stages, cut_layers(bytes, options.num_stages, asked.has_value() ? &*asked : nullptr));
+  loaded.own = loaded.stages[static_cast<size_t>(loaded.place.stage)];
+  const bool is_first = loaded.place.is_first(), divides_encoder = bytes.divides_encoder;
+  elsewhere.has_output_layer = !is_first;
+  elsewhere.has = [is_first, divides_encoder, own = loaded.own](std::string_view name) {
+    const auto is_in = [](int32_t layer, const LayerRange& range) { return range.begin <= layer && layer < range.end; };
+    const std::optional<NamedLayer> layer = layer_of_name(name);
+    if (!layer.has_value()) return !is_first && is_of_encoder(name);
+    if (!layer->is_encoder) return !is_in(layer->layer, own.decoder);
+    return divides_encoder ? !is_in(layer->layer, own.encoder) : !is_first;
+  };
+  return ok_status();
+}
+
+// What names say is compared with what the model has: a layer that were taken for another would be run without weights.
+Status check_cut(const WeightMap& weights, const ModelSpec& spec, LoadedRankModel& loaded) {
+  StageLayers& last = loaded.stages.back();
+  if (last.encoder.end == 0 && loaded.place.is_first()) loaded.own.encoder = {0, spec.num_encoder_layers};
+  const bool counts_encoder = last.encoder.end == 0 || last.encoder.end == spec.num_encoder_layers;
+  if (last.decoder.end == spec.num_decoder_layers && counts_encoder) return ok_status();
+  return unimplemented("--pipeline-parallel-size ", loaded.place.num_stages, ": ", weights.source(),
+                       ": the names of its tensors do not count the layers of ", spec.family, ": give 1");
+}
+
 }  // namespace
 
 bool LoadedRankModel::has_int8_encoder() const {
-  return std::any_of(packed_layers.begin(), packed_layers.end(), [](const PackedLayer& layer) {
-    return is_of_encoder(layer.name) && layer.format.weights == kInt8Format;
-  });
+  const auto has_some = [](const std::vector<PackedLayer>& layers) {
+    return std::any_of(layers.begin(), layers.end(), [](const PackedLayer& layer) {
+      return is_of_encoder(layer.name) && layer.format.weights == kInt8Format;
+    });
+  };
+  return has_some(packed_layers) || has_some(layers_elsewhere);
+}
+
+int32_t LoadedRankModel::num_encoding_stages() const {
+  int32_t count = 1;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].encoder.end > stages[i].encoder.begin) count = static_cast<int32_t>(i) + 1;
+  }
+  return count;
 }
 
 StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
@@ -53,7 +99,12 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   packing.least_int8_width = kLeastInt8Width;
   packing.as_packed = options.as_packed;
   packing.sizes_only = options.sizes_only;
-  if (options.ranks != nullptr) packing.ranks = {options.ranks->rank(), options.ranks->size()};
+  if (options.ranks != nullptr) packing.ranks = StagePlace::of(*options.ranks, options.num_stages).ranks;
+  LayersElsewhere elsewhere;
+  if (options.num_stages > 1) {
+    RETURN_IF_ERROR(cut(*weights, options, elsewhere, loaded));
+    packing.elsewhere = &elsewhere;
+  }
   const auto make_model = options.make_model != nullptr ? options.make_model : load_model;
   weights->set_threads(&packing.threads);
   StatusOr<std::unique_ptr<Model>> model = make_model(config, weights, {packing, *loaded.attention, options.part});
@@ -66,11 +117,18 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   }
   RETURN_IF_ERROR(device.status());
   const ModelSpec& spec = loaded.model->spec();
+  loaded.layers_elsewhere = std::move(elsewhere.layers);
+  if (loaded.stages.empty()) {
+    loaded.own = {{0, spec.num_encoder_layers}, {0, spec.num_decoder_layers}};
+  } else {
+    RETURN_IF_ERROR(check_cut(*weights, spec, loaded));
+  }
   char line[256];
   std::snprintf(line, sizeof line, "model: %s, %d + %d layers, d_model %d, vocabulary %d; %s of weights%s in %.2f s",
                 spec.family.c_str(), spec.num_encoder_layers, spec.num_decoder_layers, spec.d_model, spec.vocab_size,
                 format_bytes(weights->total_bytes()).c_str(), what_was_loaded(spec.part), seconds_since(begin));
   report.emplace_back(line);
+  if (!loaded.stages.empty()) report.push_back("pipeline: " + stages_text(loaded.stages));
   report.push_back("weights: " + storage_text(loaded.packed_layers));
   if (!options.device->text().empty()) report.push_back("device: " + options.device->text());
   report.push_back(str_cat("compute: ", describe_arithmetic(loaded.packed_layers, options.isa), threads.num_threads(),

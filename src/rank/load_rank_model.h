@@ -9,6 +9,8 @@
 #include "attention/backend.h"
 #include "base/thread_pool.h"
 #include "rank/runner_options.h"
+#include "rank/stage_layers.h"
+#include "rank/stage_links.h"
 #include "tensor/device.h"
 
 namespace transept {
@@ -17,6 +19,15 @@ struct LoadedRankModel {
   std::shared_ptr<const AttentionBackend> attention;
   std::shared_ptr<const Model> model;  // borrows attention
   std::vector<PackedLayer> packed_layers;
+  // Of a stage of a pipeline: which it is, what all stages have, and the layers that others hold. Else one stage, which
+  // has all.
+  StagePlace place;
+  StageLayers own;
+  std::vector<StageLayers> stages;  // empty: no pipeline
+  std::vector<PackedLayer> layers_elsewhere;
+
+  // How many stages, from the first, encodes run through.
+  int32_t num_encoding_stages() const;
 
   // False where int8 was asked for, and the encoder is too narrow for it: then its attention is not rounded either. By
   // the encoder's layers alone (is_of_encoder()): the sides may differ in width, and a whole model must give the bits
@@ -24,8 +35,9 @@ struct LoadedRankModel {
   bool has_int8_encoder() const;
 };
 
-// Loads options.part from `weights`, which the model keeps, and appends to `report` what was found, a line each.
-// Errors: any error of loading.
+// Loads options.part from `weights`, which the model keeps, and appends to `report` what was found, a line each. A
+// stage of a pipeline reads and packs its own layers. Errors: any error of loading; those of cut_layers();
+// kUnimplemented: the names of the checkpoint's tensors do not count the layers of its decoder.
 StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
                                           const ModelRunnerOptions& options, ThreadPool& threads, Device& device,
                                           std::vector<std::string>& report);

@@ -42,6 +42,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::
   std::unique_ptr<EncoderDecoderModelRunner> runner(new EncoderDecoderModelRunner(options));
   ASSIGN_OR_RETURN(runner->loaded_,
                    load_rank_model(config, weights, options, runner->threads_, *runner->device_, runner->report_));
+  runner->make_stage();
   RETURN_IF_ERROR(runner->settle_limits());
   RETURN_IF_ERROR(runner->make_shortlists());
   runner->batch_ = std::make_unique<InputBatch>(runner->batch_limits());
@@ -76,6 +77,8 @@ Status EncoderDecoderModelRunner::settle_limits() {
   const DeviceMemory& memory = device_->memory();
   memory_left_ = static_cast<uint64_t>(static_cast<double>(memory.free_bytes()) * kShareOfFreeMemory) / num_shares();
   memory_left_ = std::min(memory_left_, memory.max_operand_bytes());
+  block_bytes_.own = block_bytes_.most = kv_layout(1, 0).block_bytes();
+  block_bytes_.all = block_bytes_.own * num_shares();
   RETURN_IF_ERROR(agree_on_memory());
   const std::optional<int32_t> asked = options_.max_model_len;
   const bool takes_default = has_no_limit(spec()) && !asked.has_value();
@@ -121,16 +124,17 @@ void EncoderDecoderModelRunner::fill_info() {
 // This replica's or rank's part of what was asked for.
 std::optional<uint64_t> EncoderDecoderModelRunner::kv_memory_asked() const {
   if (!options_.kv_cache_memory.has_value()) return std::nullopt;
+  if (stage_ != nullptr) return *options_.kv_cache_memory / block_bytes_.all * block_bytes_.most;
   return *options_.kv_cache_memory / num_shares();
 }
 
 int32_t EncoderDecoderModelRunner::default_max_len() const {
   const uint64_t memory = kv_memory_asked().value_or(memory_left_);
-  const auto num_blocks = static_cast<int64_t>(std::min(memory / kv_layout(1, 0).block_bytes(), kMaxKvBlocks));
+  const auto num_blocks = static_cast<int64_t>(std::min(memory / block_bytes_.most, kMaxKvBlocks));
   const int64_t usable = num_blocks - static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
   int64_t of_each_side = usable / 2;
   if (info_.rows_spec >= 0) {
-    const uint64_t buffer = options_.ec_buffer_memory.value_or(memory / kShareOfRows) / kv_layout(1, 0).block_bytes();
+    const uint64_t buffer = options_.ec_buffer_memory.value_or(memory / kShareOfRows) / block_bytes_.own;
     const auto of_rows = static_cast<int64_t>(std::min(buffer, kMaxKvBlocks));
     of_each_side = std::min((usable - of_rows) / 2, of_rows);
   }
@@ -153,7 +157,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
-  return Context{*device_, arena, dry_run, dry_run ? nullptr : &counters_, options_.ranks};
+  return Context{*device_, arena, dry_run, dry_run ? nullptr : &counters_, layer_ranks()};
 }
 
 Status EncoderDecoderModelRunner::check_memory(uint64_t bytes) const {
@@ -171,11 +175,9 @@ Status EncoderDecoderModelRunner::size_arena() {
   Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
   const KvStorage::Layout layout = kv_layout(1, 0);
-  std::vector<std::vector<TensorView>> views;
-  for (const KvStorage::SpecLayout& part : layout.specs) {
-    const TensorView view(nullptr, DType::kUInt8, {1, static_cast<int64_t>(part.layer_bytes)});
-    views.emplace_back(static_cast<size_t>(part.num_layers), view);
-  }
+  const std::vector<std::vector<TensorView>> views = kv_of_all_layers([&](size_t spec, size_t) {
+    return TensorView(nullptr, DType::kUInt8, {1, static_cast<int64_t>(layout.specs[spec].layer_bytes)});
+  });
   const std::vector<std::span<const TensorView>> layers(views.begin(), views.end());
   // A whole model may take rows, too: that is the smaller part of an encode.
   const RowSource source = has_encoder(spec().part) ? RowSource::kEncode : RowSource::kInjected;
@@ -235,13 +237,13 @@ KvStorage::Layout EncoderDecoderModelRunner::kv_layout(int32_t num_device_blocks
   layout.num_device_blocks = num_device_blocks;
   layout.num_host_blocks = num_host_blocks;
   for (const KvSpec& kv : kv_specs_) {
-    layout.specs.push_back({kv.num_layers(), layer_bytes(kv, tokens_per_block(kv))});
+    layout.specs.push_back({num_own_layers(kv), layer_bytes(kv, tokens_per_block(kv))});
   }
   return layout;
 }
 
 Status EncoderDecoderModelRunner::size_kv() {
-  const uint64_t block_bytes = kv_layout(1, 0).block_bytes();
+  const uint64_t block_bytes = block_bytes_.most;
   const auto blocks_of_request = [&](int32_t most_tokens) {
     int64_t count = 0;
     for (size_t i = 0; i < spec().kv.size(); ++i) {  // other rows are in what is reserved for them
@@ -274,8 +276,7 @@ Status EncoderDecoderModelRunner::size_kv() {
   const int64_t num_blocks = static_cast<int64_t>(std::min(memory / block_bytes, kMaxKvBlocks));
   const int64_t watermark_blocks = static_cast<int64_t>(options_.watermark * static_cast<double>(num_blocks));
   if (num_blocks - watermark_blocks < longest) {
-    const uint64_t least =
-        static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1) * block_bytes;
+    const auto least = static_cast<uint64_t>(static_cast<double>(longest + 1) / (1 - options_.watermark) + 1);
     return resource_exhausted("the KV cache of ", format_bytes(memory),
                               options_.ranks != nullptr   ? " a rank ("
                               : options_.num_replicas > 1 ? " a replica ("
@@ -284,22 +285,22 @@ Status EncoderDecoderModelRunner::size_kv() {
                               " tokens) is too small for one longest request: ", info_.max_encoder_len, " encoder and ",
                               info_.max_decoder_len, " decoder tokens",
                               reserved > 0 ? " beside --ec-buffer-memory" : "", " want ", longest,
-                              " blocks. Give --kv-cache-memory at least ", format_bytes(least * num_shares()),
+                              " blocks. Give --kv-cache-memory at least ", format_bytes(least * block_bytes_.all),
                               share_text(), ", or lower --max-model-len");
   }
   // More host blocks than device blocks could never be filled.
   const int64_t host_blocks = std::min<int64_t>(
-      static_cast<int64_t>(std::min(options_.swap_space / num_shares() / block_bytes, kMaxKvBlocks)), num_blocks);
-  info_.block_bytes = block_bytes;
+      static_cast<int64_t>(std::min(options_.swap_space / block_bytes_.all, kMaxKvBlocks)), num_blocks);
+  info_.block_bytes = block_bytes_.own;
   info_.num_device_blocks = static_cast<int32_t>(num_blocks);
   info_.num_host_blocks = static_cast<int32_t>(host_blocks);
   info_.max_reserved_blocks = static_cast<int32_t>(reserved);
   RETURN_IF_ERROR(make_kv());
   report_.push_back(str_cat("KV cache: ", dtype_name(options_.kv_dtype), ", ", num_blocks, " blocks of ",
                             info_.block_size, " tokens (", num_blocks * info_.block_size, " tokens, ",
-                            format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes),
+                            format_bytes(static_cast<uint64_t>(num_blocks) * block_bytes_.own),
                             "); swap space: ", host_blocks, " blocks (",
-                            format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes), ")"));
+                            format_bytes(static_cast<uint64_t>(host_blocks) * block_bytes_.own), ")"));
   return ok_status();
 }
 
@@ -310,6 +311,7 @@ Status EncoderDecoderModelRunner::make_shortlists() {
     return unimplemented(options_.shortlist.path, ": shortlists are the processor's alone: give --shortlist none");
   }
   info_.reads_encoder_ids = true;
+  if (!chooses()) return ok_status();
   const LmHead& lm_head = model().lm_head();
   if (options_.ranks != nullptr) options_.shortlist.max_parts = 0;  // a rank has the outputs of its own ids alone
   shortlists_ = std::make_unique<GroupShortlists>(options_.shortlist, lm_head, options_.max_num_seqs);
@@ -324,6 +326,10 @@ Status EncoderDecoderModelRunner::make_shortlists() {
 Status EncoderDecoderModelRunner::make_kv() {
   ASSIGN_OR_RETURN(kv_,
                    KvStorage::create(kv_layout(info_.num_device_blocks, info_.num_host_blocks), device_->memory()));
+  if (stage_ != nullptr) {
+    kv_views_ = kv_of_all_layers([this](size_t spec, size_t place) { return kv_->layers(spec)[place]; });
+    kv_spans_.assign(kv_views_.begin(), kv_views_.end());
+  }
   if (options_.debug_poison) {
     for (int32_t i = 0; i < info_.num_device_blocks; ++i) kv_->poison(MemoryPool::kDevice, std::span(&i, 1));
   }
@@ -337,7 +343,7 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   kv_->apply(plan.scheduled.moves);
   if (!plan.scheduled.moves.truncated.empty()) poison_slots(plan.scheduled.moves.truncated);
   if (shortlists_ != nullptr) shortlists_->begin_step(threads_, plan.scheduled);
-  batch_->build(plan, {kv_->layers()}, shortlists_.get());
+  batch_->build(plan, kv_caches(), shortlists_.get());
   Context context = make_context(*arena_, false);
   Context encode_context = make_context(encode_arena_ != nullptr ? *encode_arena_ : *arena_, false);
   run(context, encode_context, plan, output);
@@ -375,9 +381,9 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
   if (forward.num_tokens() > 0) decode(context, hidden);
   if (context.dry_run) {
-    selector_->dry_run(context, model().lm_head(), hidden, hidden.dim(0));
+    if (chooses()) selector_->dry_run(context, model().lm_head(), hidden, hidden.dim(0));
   } else {
-    selector_->select(context, model().lm_head(), hidden, batch_->row_requests(), output.samples);
+    if (chooses()) selector_->select(context, model().lm_head(), hidden, batch_->row_requests(), output.samples);
     if (batch_->num_captured_rows() > 0) {
       fetch_captured();
       gather_captured();
@@ -403,6 +409,7 @@ void EncoderDecoderModelRunner::decode(Context& context, const TensorView& hidde
   attention().plan(context, forward);
   const Arena::Scope scope(context.arena);
   Activations state{context.arena.tensor(DType::kFloat32, {forward.num_tokens(), spec().d_model})};
+  if (stage_ != nullptr) return decode_stage(context, forward, state, hidden);
   model().embed(context, forward, state.x);
   model().decode(context, forward, {0, spec().num_decoder_layers}, state);
   model().finish(context, forward, state, hidden);
@@ -476,7 +483,11 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   Arena::Scope scope(context.arena);
   Activations state{rows_of(inputs)};
   if (inputs.source() == RowSource::kEncode) {
-    model().encode(context, inputs.batch(), {0, spec().num_encoder_layers}, state);
+    if (stage_ != nullptr) {
+      encode_stage(context, inputs.batch(), state);
+    } else {
+      model().encode(context, inputs.batch(), {0, spec().num_encoder_layers}, state);
+    }
     if (!context.dry_run) round_rows(state.x);
   } else if (!context.dry_run) {
     take_rows(context, inputs);
@@ -484,11 +495,11 @@ void EncoderDecoderModelRunner::encode(Context& context, const EncodeInputs& inp
   // Only a capture reads the rows from here on, besides those they are written for.
   const KvCaches& kv = batch_->forward().kv;
   if (inputs.writes(TableOwner::kGroup)) {
-    model().write_cross_kv(context, state.x, inputs.table_writes(), kv, {0, spec().num_decoder_layers});
+    model().write_cross_kv(context, state.x, inputs.table_writes(), kv, loaded_.own.decoder);
   }
   for (size_t i = 0; i < spec().kv.size(); ++i) {
     const AttentionMetadata& write = inputs.table_writes()[i];
-    if (spec().kv[i].kind != KvKind::kEncoderRows || write.slot_mapping.empty()) continue;
+    if (spec().kv[i].kind != KvKind::kEncoderRows || write.slot_mapping.empty() || !chooses()) continue;
     write_row_slots(context, state.x, write.slot_mapping, write.block_size, kv.specs[i][0]);
   }
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attention/backend.h"
+#include "base/function_ref.h"
 #include "base/isa.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -27,6 +28,7 @@
 #include "rank/load_rank_model.h"
 #include "rank/long_encode_run.h"
 #include "rank/runner_options.h"
+#include "rank/stage_links.h"
 #include "rank/step_plan.h"
 
 namespace transept {
@@ -69,6 +71,7 @@ class EncoderDecoderModelRunner final {
   uint64_t num_shares() const;
   const char* share_text() const;
   Status agree_on_memory();
+  Status agree_on_block_bytes();
   Status check_ranks_agree() const;
   Status settle_limits();
   Status add_rows_spec();
@@ -90,6 +93,16 @@ class EncoderDecoderModelRunner final {
   void count_encodes(const EncodeInputs& inputs);
   void poison_slots(std::span<const SlotRange> ranges);
   void decode(Context& context, const TensorView& hidden);
+  void make_stage();
+  void encode_stage(Context& context, const EncodeBatch& batch, Activations& state) const;
+  void decode_stage(Context& context, const ForwardBatch& forward, Activations& state, const TensorView& hidden) const;
+  std::vector<std::vector<TensorView>> kv_of_all_layers(FunctionRef<TensorView(size_t spec, size_t place)> own) const;
+  int32_t num_own_layers(const KvSpec& spec) const;
+  bool has_kv_of(const KvSpec& spec, int32_t layer) const;
+  KvCaches kv_caches() const { return {stage_ == nullptr ? kv_->layers() : kv_spans_}; }
+  bool chooses() const { return stage_ == nullptr || stage_->place().is_first(); }
+  // Those that divide layers with this one; null: none do.
+  Communicator* layer_ranks() const { return stage_ == nullptr ? options_.ranks : stage_->ranks(); }
   float* make_capture_room(size_t num_floats);
   void fetch_captured();
   void gather_captured();
@@ -113,6 +126,10 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
+  std::unique_ptr<StageLinks> stage_;  // null: no pipeline
+  // Of a stage, [s][i] as KvCaches: views of kv_, which has the stage's own layers, and empty ones of all others.
+  std::vector<std::vector<TensorView>> kv_views_;
+  std::vector<std::span<const TensorView>> kv_spans_;
   std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows the model
   DeviceBuffer encoder_buffer_;                  // the rows of the encode that runs, until they are written
   // CrossCapture::out on the host, and, where that is elsewhere, on the device: outside the arena, as hardly any step
@@ -124,6 +141,11 @@ class EncoderDecoderModelRunner final {
   ExecutorInfo info_;
   std::vector<KvSpec> kv_specs_;  // of info_.tables
   uint64_t memory_left_ = 0;      // bytes that the KV pool may take, as start-up found them
+  // Of a block: this rank's bytes, the most that a rank has, and those of all ranks or replicas.
+  struct BlockBytes {
+    uint64_t own = 0, most = 0, all = 0;
+  };
+  BlockBytes block_bytes_;
   std::vector<std::string> report_;
 };
 

@@ -16,6 +16,9 @@ Status check_flags(const EngineConfig& config) {
   if (config.kv_cache_dtype != "auto" && config.kv_cache_dtype != "float32") {
     return refuse("kv-cache-dtype", config.kv_cache_dtype, "a Vulkan device has KV in float32 alone");
   }
+  if (config.pipeline_parallel_size > 1) {
+    return refuse("pipeline-parallel-size", config.pipeline_parallel_size, "ranks are the processor's alone");
+  }
   if (config.tensor_parallel_size > 1) {
     return refuse("tensor-parallel-size", config.tensor_parallel_size, "ranks are the processor's alone");
   }

@@ -1,6 +1,7 @@
 // The whole configuration, in one place. Each room below it takes its own small Options, cut from this. A value.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -26,11 +27,14 @@ struct EngineConfig {
   std::string preemption_mode = "auto";    // auto, recompute, swap
   int32_t threads = 0;                     // per replica or rank; 0: the processors, divided among them
   int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
-  int32_t tensor_parallel_size = 1;        // ranks that hold the model together, and share the bytes below
-  double rank_timeout = 60;                // seconds that a rank may be silent in a step
-  int32_t num_nodes = 1;                   // that the ranks are on, as many on each: hosts, or a launcher's processes
-  int32_t node_rank = 0;                   // this one's place among them; ranks are counted node by node
-  std::string master_addr;                 // where the first rank listens for those of other nodes
+  // Ranks that hold the model together, and share the bytes below: so many divide every layer of a stage, and stages
+  // divide the layers.
+  int32_t tensor_parallel_size = 1, pipeline_parallel_size = 1;
+  std::string pipeline_layers;  // of each stage (rank/stage_layers.h); "": cut by bytes
+  double rank_timeout = 60;     // seconds that a rank may be silent in a step
+  int32_t num_nodes = 1;        // that the ranks are on, as many on each: hosts, or a launcher's processes
+  int32_t node_rank = 0;        // this one's place among them; ranks are counted node by node
+  std::string master_addr;      // where the first rank listens for those of other nodes
   int32_t master_port = 29500;
   std::string group_token_file;       // "": none
   std::string cpu_affinity = "none";  // auto, none, or a list of processors (replica_cpus.h)
@@ -65,7 +69,15 @@ struct EngineConfig {
   size_t max_trace_steps = 0;
   std::set<std::string> from_environment;  // flags set by TRANSEPT_<FLAG>: errors name the variable
 
-  int32_t ranks_per_node() const { return tensor_parallel_size / num_nodes; }
+  int32_t num_ranks() const { return tensor_parallel_size * pipeline_parallel_size; }
+  int32_t ranks_per_node() const { return num_ranks() / num_nodes; }
+  // That work at the same time: stages take turns.
+  int32_t busy_ranks_per_node() const { return std::min(tensor_parallel_size, ranks_per_node()); }
+  // The flag, and its value, that asks for several ranks: for messages.
+  std::string ranks_flag() const {
+    return pipeline_parallel_size > 1 ? "--pipeline-parallel-size " + std::to_string(pipeline_parallel_size)
+                                      : "--tensor-parallel-size " + std::to_string(tensor_parallel_size);
+  }
   int32_t first_rank_of_node() const { return node_rank * ranks_per_node(); }
 };
 

@@ -75,7 +75,7 @@ constexpr Duration kMaxWaitForInputs = std::chrono::seconds(300);
 int32_t max_cached_blocks(const EngineConfig& config, const ExecutorInfo& info) {
   constexpr uint64_t kPartOfMemory = 16;
   const uint64_t bytes = config.encoder_cache_memory.value_or(total_memory_bytes() / kPartOfMemory);
-  const uint64_t of_share = bytes / static_cast<uint64_t>(std::max(config.replicas, config.tensor_parallel_size));
+  const uint64_t of_share = bytes / static_cast<uint64_t>(std::max(config.replicas, config.num_ranks()));
   const uint64_t num_blocks = info.block_bytes > 0 ? of_share / info.block_bytes : 0;
   return static_cast<int32_t>(std::min<uint64_t>(num_blocks, static_cast<uint64_t>(info.num_device_blocks)));
 }
@@ -262,7 +262,7 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
     options.takes_remote_rows = true;
     ASSIGN_OR_RETURN(options.remote_rows_dtype, transfer_dtype(config));
   }
-  options.ranks = to.ranks.get();
+  set_ranks(config, to.ranks.get(), options);
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
   take_info(runner->info(), choices, loaded);
@@ -272,12 +272,12 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
 
 Status check_ranks(const EngineConfig& config, const EngineLinks& to) {
   RETURN_IF_ERROR(check_rank_flags(config));
-  const int32_t count = config.tensor_parallel_size;
+  const int32_t count = config.num_ranks();
   if (count > 1 && to.instance != nullptr) {
-    return unimplemented("--tensor-parallel-size ", count, ": not with --epd or --role: give 1");
+    return unimplemented(config.ranks_flag(), ": not with --epd or --role: give 1");
   }
   if (count > 1 && to.ranks == nullptr) {
-    return unimplemented("--tensor-parallel-size ", count, ": this runs one rank alone: give 1");
+    return unimplemented(config.ranks_flag(), ": this runs one rank alone: give 1");
   }
   CHECK(to.ranks == nullptr || (to.ranks->size() == count && to.ranks->rank() == 0));
   return ok_status();

@@ -6,10 +6,12 @@
 #include "base/content_digest.h"
 #include "comm/gloo_transport.h"
 #include "comm/reduce.h"
+#include "layers/split.h"
 #include "multimodal/input_families.h"
 #include "rank/group_executor.h"
 #include "rank/model_runner.h"
 #include "rank/rank_agreement.h"
+#include "rank/stage_layers.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
 #include "startup/open_weights.h"
@@ -22,10 +24,12 @@ namespace transept {
 namespace {
 
 Status check_node_flags(const EngineConfig& config) {
-  const int32_t nodes = config.num_nodes, count = config.tensor_parallel_size;
+  const int32_t nodes = config.num_nodes;
   if (nodes == 1) return ok_status();
-  if (count % nodes != 0) {
-    return invalid_argument("--nnodes ", nodes, ": --tensor-parallel-size ", count,
+  if (config.num_ranks() % nodes != 0) {
+    const bool has_both = config.pipeline_parallel_size > 1 && config.tensor_parallel_size > 1;
+    return invalid_argument("--nnodes ", nodes, ": ", config.ranks_flag(),
+                            has_both ? str_cat(" of --tensor-parallel-size ", config.tensor_parallel_size) : "",
                             " is not as many ranks on each node");
   }
   if (config.node_rank >= nodes) {
@@ -55,7 +59,7 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> load_runner(const EngineCon
   ASSIGN_OR_RETURN(choices.types, storage_types(config, choices.isa, stored, model.width));
   EncoderDecoderModelRunner::Options options = runner_options(config, choices, ranks.rank());
   ASSIGN_OR_RETURN(options.shortlist, read_shortlist(config.shortlist, model, generation));
-  options.ranks = &ranks;
+  set_ranks(config, &ranks, options);
   return EncoderDecoderModelRunner::create(model, opened.map, options);
 }
 
@@ -78,13 +82,22 @@ Duration rank_timeout(const EngineConfig& config) {
 }
 
 Status check_rank_flags(const EngineConfig& config) {
-  const int32_t count = config.tensor_parallel_size;
+  const int32_t count = config.tensor_parallel_size, stages = config.pipeline_parallel_size;
   RETURN_IF_ERROR(check_node_flags(config));
-  if (count == 1) return ok_status();
-  const auto refused = [&](std::string_view what) {
-    return unimplemented("--tensor-parallel-size ", count, ": ", what);
-  };
-  if (!has_sum_tree(count)) return refused("sums of ranks have a tree for 1, 2, 4 or 8");
+  if (!config.pipeline_layers.empty() && stages == 1) {
+    return invalid_argument("--pipeline-layers ", config.pipeline_layers.substr(0, 100),
+                            ": of the stages of --pipeline-parallel-size, which is 1");
+  }
+  if (config.num_ranks() == 1) return ok_status();
+  const auto refused = [&](std::string_view what) { return unimplemented(config.ranks_flag(), ": ", what); };
+  if (!has_sum_tree(count)) {
+    return unimplemented("--tensor-parallel-size ", count, ": sums of ranks have a tree for 1, 2, 4 or 8");
+  }
+  if (config.num_ranks() > kMostRanks) {
+    return refused(str_cat("of --tensor-parallel-size ", count, " are ", config.num_ranks(), " ranks, and ", kMostRanks,
+                           " are the most: --pipeline-parallel-size ", kMostRanks / count, " at most"));
+  }
+  if (!config.pipeline_layers.empty()) RETURN_IF_ERROR(parse_pipeline_layers(config.pipeline_layers, stages).status());
   if (config.replicas > 1) {
     return refused(str_cat("not with --replicas ", config.replicas, ": start several servers, each with its ranks"));
   }
@@ -122,6 +135,12 @@ Status agree_on_model(Communicator& ranks, const ModelConfig& config, const Weig
                                                           {"the digest of config.json", number(of_config.finish())},
                                                           {"the digest of the tensors' names, shapes and first bytes",
                                                            number(of_tensors.finish())}});
+}
+
+void set_ranks(const EngineConfig& config, Communicator* ranks, ModelRunnerOptions& options) {
+  options.ranks = ranks;
+  options.num_stages = config.pipeline_parallel_size;
+  options.pipeline_layers = config.pipeline_layers;
 }
 
 StatusOr<Isa> least_isa(Communicator& ranks, Isa isa) {

@@ -9,6 +9,7 @@
 #include "base/isa.h"
 #include "base/status.h"
 #include "core/model_config.h"
+#include "rank/runner_options.h"
 #include "startup/engine_config.h"
 #include "weights/weight_map.h"
 
@@ -18,17 +19,20 @@ namespace transept {
 inline constexpr Duration kRankLoadTimeout = std::chrono::minutes(30);
 Duration rank_timeout(const EngineConfig& config);
 
-// Errors, of --tensor-parallel-size by name: numbers of ranks that sums have no tree for; flags that ranks do not have
-// (yet), with what would do.
+// Errors, of --tensor-parallel-size and --pipeline-parallel-size by name: numbers of ranks that sums have no tree for,
+// or too many; flags that ranks do not have (yet), with what would do; of --pipeline-layers, what no model's layers can
+// be.
 Status check_rank_flags(const EngineConfig& config);
 
 // Returns when the first rank has ended the group. Errors, which end the group, too: those of check_rank_flags(), of
-// loading, of run_rank(). REQUIRES: config.tensor_parallel_size is ranks.size(); the rank is not the first.
+// loading, of run_rank(). REQUIRES: config.num_ranks() is ranks.size(); the rank is not the first.
 Status work_as_rank(const EngineConfig& config, Communicator& ranks);
 
 // All ranks call these two while they load, before their weights are packed. Errors, on all ranks: config.json or the
 // tensors are not the same (kInvalidArgument, names what differs); the communicator's.
 Status agree_on_model(Communicator& ranks, const ModelConfig& config, const WeightMap& weights);
+// What a rank's runner is told of the others. Borrows `ranks`, which may be null: one rank.
+void set_ranks(const EngineConfig& config, Communicator* ranks, ModelRunnerOptions& options);
 // The lowest level of all ranks, at which all compute.
 StatusOr<Isa> least_isa(Communicator& ranks, Isa isa);
 

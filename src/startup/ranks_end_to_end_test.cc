@@ -1,9 +1,11 @@
-// Proves that an engine over ranks gives what one rank gives, to the bit: every kind of request, tiny pools, aborts,
-// drafts, caches; and that a group fails as one, with an error that says who and when.
+// Proves that an engine over ranks, or over stages of a pipeline, gives what one rank gives, to the bit: every kind of
+// request, tiny pools, aborts, drafts, caches; and that a group fails as one, with an error that says who and when.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -57,8 +59,10 @@ class RanksEndToEndTest : public TinyModelTest {
   // Two pieces of vocabulary of 1024 ids for the first of two ranks, three for the other; heads for four.
   RanksEndToEndTest() { TinyBart{.vocab_size = 4700, .heads = 4, .decoder_layers = 2}.write(dir_); }
 
-  LoadedModel load_ranks(EngineConfig config, int32_t num_ranks, size_t outbox_bytes = size_t{1} << 16) {
+  LoadedModel load_ranks(EngineConfig config, int32_t num_ranks, size_t outbox_bytes = size_t{1} << 16,
+                         int32_t num_stages = 1) {
     config.tensor_parallel_size = num_ranks;
+    config.pipeline_parallel_size = num_stages;
     StatusOr<LoadedModel> model = load_engine(config, clock_, testing::ThreadRanks::start(config, outbox_bytes));
     CHECK(model.ok(), error_message(model.status()));
     return std::move(model).value();
@@ -184,6 +188,156 @@ TEST_F(RanksEndToEndTest, DraftsAndCachesHold) {
   EXPECT_EQ(run(*model.engine, list), wanted) << "again, of what is kept";
   EXPECT_GT(model.engine->clear_cache(), 0);
   expect_nothing_left(*model.engine);
+}
+
+// ---- Stages of a pipeline
+
+class StagesEndToEndTest : public RanksEndToEndTest {
+ protected:
+  StagesEndToEndTest() {
+    TinyBart{.vocab_size = 4700, .heads = 4, .encoder_layers = 2, .decoder_layers = 4}.write(dir_);
+  }
+
+  LoadedModel load_stages(const EngineConfig& config, int32_t num_stages, int32_t num_ranks = 1) {
+    return load_ranks(config, num_ranks, 4096, num_stages);
+  }
+};
+
+TEST_F(StagesEndToEndTest, AnswersHaveTheBitsOfOneProcess) {
+  const std::vector<Request> list = requests();
+  for (const char* backend : {"cpu", "reference"}) {
+    EngineConfig config = this->config();
+    config.attention_backend = backend;
+    const Texts wanted = run(*load(config).engine, list);
+    for (const auto& [num_stages, num_ranks] : {std::pair(2, 1), {3, 1}, {4, 1}, {2, 2}, {2, 4}}) {
+      LoadedModel model = load_stages(config, num_stages, num_ranks);
+      EXPECT_EQ(run(*model.engine, list), wanted) << num_stages << " x " << num_ranks << " " << backend;
+      EXPECT_EQ(run(*model.engine, list, 2), wanted) << num_stages << " x " << num_ranks << ", trickling in";
+      expect_nothing_left(*model.engine);
+    }
+  }
+}
+
+TEST_F(StagesEndToEndTest, EveryCutHasTheBitsOfOneProcess) {
+  const std::vector<Request> list = requests();
+  const Texts wanted = run(*load(config()).engine, list);
+  for (const char* layers :
+       {"1,3", "3,1", "2,2", "2,0/2,2", "0,2/2,2", "1,1/1,3", "0,2,0/1,1,2", "0,0,2/1,2,1", "1,0,1/2,1,1"}) {
+    EngineConfig config = this->config();
+    config.pipeline_layers = layers;
+    LoadedModel model =
+        load_stages(config, static_cast<int32_t>(std::count(layers, layers + strcspn(layers, "/"), ',') + 1));
+    EXPECT_EQ(run(*model.engine, list), wanted) << layers;
+  }
+}
+
+TEST_F(StagesEndToEndTest, EveryStorageHasTheBitsOfOneProcess) {
+  const std::vector<Request> list = requests();
+  for (const char* quantization : {"none", "int8"}) {
+    for (const char* kv : {"float32", "float16", "int8"}) {
+      EngineConfig config = this->config();
+      config.quantization = quantization;
+      config.quantization_given = true;
+      config.kv_cache_dtype = kv;
+      EXPECT_EQ(run(*load_stages(config, 3).engine, list), run(*load(config).engine, list))
+          << quantization << " " << kv;
+    }
+  }
+}
+
+// Blocks of stages have different sizes, and as many as of one process.
+TEST_F(StagesEndToEndTest, TinyPoolsPreemptAndSwapOnAllStages) {
+  const std::vector<Request> list = requests();
+  const Texts wanted = run(*load(config()).engine, list);
+  for (const char* mode : {"recompute", "swap", "auto"}) {
+    EngineConfig tiny = config();
+    tiny.preemption_mode = mode;
+    tiny.kv_cache_memory = 60 * 1024;  // four decoder layers: blocks of 2048 bytes
+    tiny.max_model_len = 40;
+    LoadedModel whole = load(tiny);
+    for (const auto& [layers, num_ranks] : {std::pair("3,1", 1), {"1,3", 2}, {"1,1,2", 1}}) {
+      tiny.pipeline_layers = layers;
+      LoadedModel model = load_stages(tiny, strlen(layers) == 3 ? 2 : 3, num_ranks);
+      EXPECT_EQ(model.info.num_device_blocks, whole.info.num_device_blocks) << "the bytes are those of all ranks";
+      EXPECT_EQ(model.info.num_host_blocks, whole.info.num_host_blocks);
+      EXPECT_EQ(model.info.block_bytes * 4 * static_cast<uint64_t>(num_ranks),
+                whole.info.block_bytes * static_cast<uint64_t>(layers[0] - '0'));
+      EXPECT_EQ(run(*model.engine, list), wanted) << mode << " " << layers;
+      EXPECT_GT(model.engine->stats().num_preemptions, 0) << mode << ": the pool was not tiny";
+      expect_nothing_left(*model.engine);
+      if (std::string_view(mode) == "swap") {
+        EXPECT_GT(model.engine->executor_stats().bytes_swapped_in, 0u);
+      }
+    }
+  }
+}
+
+TEST_F(StagesEndToEndTest, AStageHoldsItsOwnWeights) {
+  const auto weights = [](const LoadedModel& model) {
+    uint64_t bytes = 0;
+    for (const PackedLayer& layer : model.info.packed_layers) bytes += layer.bytes;
+    return bytes;
+  };
+  const LoadedModel whole = load(config());
+  EngineConfig config = this->config();
+  config.pipeline_layers = "2,0/3,1";
+  const LoadedModel model = load_stages(config, 2);
+  ASSERT_EQ(model.ranks.size(), 2u);
+  EXPECT_EQ(model.ranks[0].weight_bytes, weights(model));
+  EXPECT_EQ(model.ranks[0].weight_bytes + model.ranks[1].weight_bytes, weights(whole))
+      << "all of it, and nothing twice";
+  uint64_t of_layer = 0;
+  for (const PackedLayer& layer : whole.info.packed_layers) {
+    if (layer.name.find("decoder.layers.3.") != layer.name.npos) of_layer += layer.bytes;
+  }
+  EXPECT_EQ(model.ranks[1].weight_bytes, of_layer);
+  EXPECT_EQ(model.ranks[1].kv_bytes * 3, model.ranks[0].kv_bytes);
+}
+
+TEST_F(StagesEndToEndTest, AbortsDraftsAndCachesHold) {
+  const std::vector<Request> list = requests();
+  const Texts wanted = run(*load(config()).engine, list);
+  EngineConfig config = this->config();
+  config.caches_inputs = config.caches_prefixes = true;
+  config.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1})";
+  LoadedModel model = load_stages(config, 2);
+  EXPECT_EQ(run(*model.engine, list), wanted);
+  EXPECT_EQ(run(*model.engine, list), wanted) << "again, of what is kept";
+  for (size_t first = 0; first < 4; ++first) {
+    std::vector<std::string> aborted;
+    for (size_t i = first; i < list.size(); i += 4) aborted.push_back(list[i].id);
+    for (const auto& [id, text] : run(*model.engine, list, 1, aborted)) EXPECT_EQ(text, wanted.at(id)) << id;
+  }
+  EXPECT_GT(model.engine->clear_cache(), 0);
+  expect_nothing_left(*model.engine);
+}
+
+TEST_F(StagesEndToEndTest, WhatStagesLackIsRefusedByName) {
+  const auto message = [&](EngineConfig config, int32_t num_stages, int32_t num_ranks = 1) {
+    config.pipeline_parallel_size = num_stages;
+    config.tensor_parallel_size = num_ranks;
+    StatusOr<LoadedModel> model = load_engine(config, clock_, testing::ThreadRanks::start(config));
+    return model.ok() ? "" : error_message(model.status());
+  };
+  EngineConfig config = this->config();
+  EXPECT_THAT(message(config, 5), ::testing::HasSubstr("5: 4 decoder layers: --pipeline-parallel-size 1 to 4"));
+  EXPECT_THAT(message(config, 4, 4), ::testing::HasSubstr("--pipeline-parallel-size 4: of --tensor-parallel-size 4 are "
+                                                          "16 ranks, and 8 are the most: --pipeline-parallel-size 2"));
+  EXPECT_THAT(message(config, 2, 3), ::testing::HasSubstr("--tensor-parallel-size 3: "));
+  config.pipeline_layers = "1,1";
+  EXPECT_THAT(message(config, 2),
+              ::testing::HasSubstr("--pipeline-layers 1,1: these are 2 layers, and the decoder has 4"));
+  config.pipeline_layers = "4";
+  EXPECT_THAT(message(config, 1, 2), ::testing::HasSubstr("--pipeline-parallel-size, which is 1"));
+  config.pipeline_layers = "";
+  config.replicas = 2;
+  EXPECT_THAT(message(config, 2), ::testing::HasSubstr("--pipeline-parallel-size 2: not with --replicas 2"));
+  config.replicas = 1;
+  config.encode_slice = "auto";
+  EXPECT_THAT(message(config, 2), ::testing::HasSubstr("--pipeline-parallel-size 2: not with --encode-slice auto"));
+  config.encode_slice = "none";
+  config.kv_cache_memory = 4096;
+  EXPECT_THAT(message(config, 2), ::testing::HasSubstr("Give --kv-cache-memory at least"));
 }
 
 TEST_F(RanksEndToEndTest, AFailedRankIsTheErrorOfTheStep) {

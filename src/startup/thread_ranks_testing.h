@@ -20,8 +20,8 @@ class ThreadRanks final {
   }
 
   ThreadRanks(const EngineConfig& config, size_t outbox_bytes)
-      : group_(make_group(config.tensor_parallel_size, outbox_bytes)), first_(*group_, 0, kPatient) {
-    for (int rank = 1; rank < config.tensor_parallel_size; ++rank) {
+      : group_(make_group(config.num_ranks(), outbox_bytes)), first_(*group_, 0, kPatient) {
+    for (int rank = 1; rank < config.num_ranks(); ++rank) {
       others_.emplace_back([this, config, rank] {
         SharedCommunicator communicator(*group_, rank, kPatient);
         work_as_rank(config, communicator).IgnoreError();

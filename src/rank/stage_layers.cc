@@ -1,0 +1,252 @@
+#include "rank/stage_layers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+#include "base/strings.h"
+#include "weights/safetensors.h"
+
+namespace transept {
+namespace {
+
+constexpr std::string_view kFlag = "--pipeline-layers";
+constexpr int32_t kMaxLayers = 1000;  // of a config.json
+
+constexpr std::string_view kDecoders[] = {"decoder", "text_decoder"};
+// Components of names; is_of_encoder() has them as beginnings.
+constexpr std::string_view kEncoders[] = {"encoder", "vision_model", "visual", "vision_tower", "multi_modal_projector"};
+
+std::vector<std::string_view> components(std::string_view name) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    parts.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool is_among(std::string_view word, const auto& words) { return std::ranges::find(words, word) != std::end(words); }
+
+std::optional<int32_t> number_of(std::string_view text) {
+  int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value >= kMaxLayers) return std::nullopt;
+  return value;
+}
+
+// Of the first component that says it. BLIP's decoder is "text_decoder.bert.encoder".
+bool is_of_encoder_side(const std::vector<std::string_view>& parts, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (is_among(parts[i], kDecoders)) return false;
+    if (is_among(parts[i], kEncoders)) return true;
+  }
+  return false;
+}
+
+struct PlacedLayer {
+  NamedLayer named;
+  bool stands_in_one_stack = false;  // of an encoder's: "encoder.layers.N.", "encoder.block.N."
+};
+
+std::optional<PlacedLayer> find_layer(std::string_view name) {
+  const std::vector<std::string_view> parts = components(name);
+  for (size_t i = 1; i + 1 < parts.size(); ++i) {
+    const std::optional<int32_t> layer = number_of(parts[i]);
+    if (!layer.has_value()) continue;
+    const size_t first = parts.front() == "model" ? 1 : 0;
+    const bool is_stack =
+        i == first + 2 && parts[first] == "encoder" && (parts[i - 1] == "layers" || parts[i - 1] == "block");
+    return PlacedLayer{{is_of_encoder_side(parts, i), *layer}, is_stack};
+  }
+  return std::nullopt;
+}
+
+uint64_t bytes_of(const WeightMap::Sample& sample) {
+  uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(safetensors_dtype_bytes(sample.dtype), 1));
+  for (const int64_t dim : sample.shape) {
+    const std::optional<uint64_t> product = checked_mul(bytes, static_cast<uint64_t>(dim));
+    if (!product.has_value()) return 0;  // no file has so many
+    bytes = *product;
+  }
+  return bytes;
+}
+
+// As few bytes in the largest of the parts as can be, and then as even ones: layers[0, n) to the stages in order, at
+// least `least` to each, beside what each has already.
+std::vector<int32_t> even_counts(const std::vector<uint64_t>& layers, const std::vector<uint64_t>& base, size_t least) {
+  struct Cost {
+    double most = std::numeric_limits<double>::infinity(), squares = 0;
+    bool operator<(const Cost& other) const { return most != other.most ? most < other.most : squares < other.squares; }
+  };
+  const size_t num_layers = layers.size(), num_stages = base.size();
+  std::vector<double> sums(num_layers + 1);
+  for (size_t i = 0; i < num_layers; ++i) sums[i + 1] = sums[i] + static_cast<double>(layers[i]);
+  // best[s][n]: of layers [0, n) on stages [0, s); from[s][n]: where the last of these begins.
+  std::vector<std::vector<Cost>> best(num_stages + 1, std::vector<Cost>(num_layers + 1));
+  std::vector<std::vector<size_t>> from(num_stages + 1, std::vector<size_t>(num_layers + 1));
+  best[0][0] = {0, 0};
+  for (size_t stage = 0; stage < num_stages; ++stage) {
+    for (size_t end = least * (stage + 1); end <= num_layers; ++end) {
+      for (size_t begin = 0; begin + least <= end; ++begin) {
+        const double load = static_cast<double>(base[stage]) + sums[end] - sums[begin];
+        const Cost& before = best[stage][begin];
+        const Cost cost{std::max(before.most, load), before.squares + load * load};
+        if (!(cost < best[stage + 1][end])) continue;
+        best[stage + 1][end] = cost;
+        from[stage + 1][end] = begin;
+      }
+    }
+  }
+  std::vector<int32_t> counts(num_stages);
+  size_t end = num_layers;
+  for (size_t stage = num_stages; stage > 0; --stage) {
+    const size_t begin = from[stage][end];
+    counts[stage - 1] = static_cast<int32_t>(end - begin);
+    end = begin;
+  }
+  return counts;
+}
+
+std::string counts_text(const std::vector<int32_t>& counts, std::string_view between) {
+  std::string text;
+  for (const int32_t count : counts) text += str_cat(text.empty() ? "" : between, count);
+  return text;
+}
+
+StatusOr<std::vector<int32_t>> parse_counts(std::string_view text, std::string_view list, int32_t num_stages) {
+  std::vector<int32_t> counts;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::optional<int32_t> count = number_of(list.substr(begin, end - begin));
+    if (!count.has_value()) {
+      return invalid_argument(kFlag, " ", text.substr(0, 100), ": expected a number of decoder layers for each stage, ",
+                              "such as 5,7, or those of the encoder before, 6,6/5,7");
+    }
+    counts.push_back(*count);
+    begin = end + 1;
+  }
+  if (std::ssize(counts) == num_stages) return counts;
+  return invalid_argument(kFlag, " ", text.substr(0, 100), ": ", counts.size(), " numbers for the ", num_stages,
+                          " stages of --pipeline-parallel-size");
+}
+
+Status check_sum(const std::vector<int32_t>& counts, size_t num_layers, std::string_view what) {
+  const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (sum == static_cast<int64_t>(num_layers)) return ok_status();
+  return invalid_argument(kFlag, " ", counts_text(counts, ","), ": these are ", sum, " layers, and the ", what, " has ",
+                          num_layers);
+}
+
+void place(const std::vector<int32_t>& counts, LayerRange StageLayers::*side, std::vector<StageLayers>& stages) {
+  int32_t begin = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    stages[i].*side = {begin, begin + counts[i]};
+    begin += counts[i];
+  }
+}
+
+}  // namespace
+
+std::optional<NamedLayer> layer_of_name(std::string_view name) {
+  const std::optional<PlacedLayer> found = find_layer(name);
+  return found.has_value() ? std::optional(found->named) : std::nullopt;
+}
+
+LayerBytes layer_bytes(const WeightMap& weights) {
+  LayerBytes bytes;
+  bytes.divides_encoder = true;
+  const auto add = [](std::vector<uint64_t>& layers, int32_t layer, uint64_t count) {
+    const auto place = static_cast<size_t>(layer);
+    if (layers.size() <= place) layers.resize(place + 1);
+    layers[place] += count;
+  };
+  weights.visit_samples(
+      0, [](std::string_view) { return true; },
+      [&](const WeightMap::Sample& sample) {
+        const std::optional<PlacedLayer> found = find_layer(sample.name);
+        if (!found.has_value()) {
+          bytes.others += bytes_of(sample);
+        } else if (found->named.is_encoder) {
+          add(bytes.encoder, found->named.layer, bytes_of(sample));
+          bytes.divides_encoder = bytes.divides_encoder && found->stands_in_one_stack;
+        } else {
+          add(bytes.decoder, found->named.layer, bytes_of(sample));
+        }
+      });
+  bytes.divides_encoder = bytes.divides_encoder && !bytes.encoder.empty();
+  if (!bytes.divides_encoder) {
+    bytes.others = std::accumulate(bytes.encoder.begin(), bytes.encoder.end(), bytes.others);
+    bytes.encoder.clear();
+  }
+  return bytes;
+}
+
+StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_stages) {
+  LayerCounts counts;
+  const size_t slash = text.find('/');
+  if (slash != std::string_view::npos) {
+    ASSIGN_OR_RETURN(counts.encoder, parse_counts(text, text.substr(0, slash), num_stages));
+  }
+  ASSIGN_OR_RETURN(counts.decoder,
+                   parse_counts(text, slash == std::string_view::npos ? text : text.substr(slash + 1), num_stages));
+  if (std::ranges::find(counts.decoder, 0) == counts.decoder.end()) return counts;
+  return invalid_argument(kFlag, " ", text.substr(0, 100), ": every stage has at least one layer of the decoder");
+}
+
+StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCounts* asked) {
+  CHECK(num_stages >= 1);
+  const size_t num_decoder = bytes.decoder.size();
+  if (static_cast<size_t>(num_stages) > num_decoder) {
+    return invalid_argument("--pipeline-parallel-size ", num_stages, ": ", num_decoder,
+                            num_decoder == 1 ? " decoder layer" : " decoder layers", ": --pipeline-parallel-size 1",
+                            num_decoder > 1 ? str_cat(num_decoder > 2 ? " to " : " or ", num_decoder) : "");
+  }
+  std::vector<StageLayers> stages(static_cast<size_t>(num_stages));
+  std::vector<uint64_t> base(stages.size());
+  base.front() = bytes.others;
+  std::vector<int32_t> counts;
+  if (asked != nullptr) {
+    RETURN_IF_ERROR(check_sum(asked->decoder, num_decoder, "decoder"));
+    counts = asked->decoder;
+  } else {
+    counts = even_counts(bytes.decoder, base, 1);
+  }
+  place(counts, &StageLayers::decoder, stages);
+  if (!bytes.divides_encoder) {
+    if (asked == nullptr || asked->encoder.empty()) return stages;
+    return invalid_argument(kFlag, ": the first stage has the whole encoder of this model: give the decoder's alone, ",
+                            counts_text(counts, ","));
+  }
+  if (asked != nullptr && !asked->encoder.empty()) {
+    RETURN_IF_ERROR(check_sum(asked->encoder, bytes.encoder.size(), "encoder"));
+    counts = asked->encoder;
+  } else {
+    for (size_t i = 0; i < stages.size(); ++i) {
+      const LayerRange& own = stages[i].decoder;
+      base[i] = std::accumulate(bytes.decoder.begin() + own.begin, bytes.decoder.begin() + own.end, base[i]);
+    }
+    counts = even_counts(bytes.encoder, base, 0);
+  }
+  place(counts, &StageLayers::encoder, stages);
+  return stages;
+}
+
+std::string stages_text(const std::vector<StageLayers>& stages) {
+  const auto counts = [&](LayerRange StageLayers::*side) {
+    std::vector<int32_t> counts;
+    for (const StageLayers& stage : stages) counts.push_back((stage.*side).end - (stage.*side).begin);
+    return counts_text(counts, " + ");
+  };
+  const bool divides_encoder = stages.back().encoder.end > 0;
+  return str_cat(stages.size(), " stages of ",
+                 divides_encoder ? str_cat("encoder layers ", counts(&StageLayers::encoder), " and ") : "",
+                 "decoder layers ", counts(&StageLayers::decoder), divides_encoder ? "" : ", the encoder on the first",
+                 "; one step is in flight at a time");
+}
+
+}  // namespace transept

@@ -1,0 +1,62 @@
+// Which layers of a model each stage of a pipeline has. Stages have neighbouring layers of the decoder, and of the
+// encoder where its tensors' names say which layer each is of; else the first stage has the whole encoder. The first
+// stage also has what is no layer's: embeddings, which it reads, and the output layer, as tokens are chosen there.
+//
+// Values and pure functions: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "core/forward_batch.h"
+#include "weights/weight_map.h"
+
+namespace transept {
+
+struct StageLayers {
+  LayerRange encoder, decoder;  // of an encoder that is not divided: [0, 0)
+};
+
+struct NamedLayer {
+  bool is_encoder = false;
+  int32_t layer = 0;
+
+  bool operator==(const NamedLayer&) const = default;
+};
+
+// The layer that a tensor or a matrix of this name belongs to: "model.decoder.layers.3.fc1.weight" is decoder layer 3.
+// A prefix of the file's or of the loader's changes nothing. nullopt: no layer's.
+std::optional<NamedLayer> layer_of_name(std::string_view name);
+
+// The bytes of a checkpoint's tensors, as it stores them.
+struct LayerBytes {
+  std::vector<uint64_t> encoder, decoder;  // of each layer
+  uint64_t others = 0;                     // of what is no layer's
+  // Whether the encoder is one stack whose layers the names count: "encoder.layers.N.", "encoder.block.N.". False: a
+  // tower's, or several; its bytes are among `others` then, and `encoder` is empty.
+  bool divides_encoder = false;
+};
+LayerBytes layer_bytes(const WeightMap& weights);
+
+// Numbers of layers by stage, as --pipeline-layers says them: "5,7", or "6,6/5,7" with the encoder's first.
+struct LayerCounts {
+  std::vector<int32_t> encoder;  // empty: not said
+  std::vector<int32_t> decoder;
+};
+// Errors: kInvalidArgument, by the flag's name: no such list, as many numbers as there are no stages, or a stage
+// without a layer of the decoder.
+StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_stages);
+
+// The layers of each stage, cut so that the bytes of the largest stage are as few as can be: the decoder's layers
+// first, then the encoder's beside them. `asked` null: nothing was asked for. Errors: kInvalidArgument, naming the
+// flag, the numbers and what would do: more stages than decoder layers; counts that do not add up.
+StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCounts* asked);
+
+// "2 stages of encoder layers 6 + 6 and decoder layers 5 + 7; one step is in flight at a time".
+std::string stages_text(const std::vector<StageLayers>& stages);
+
+}  // namespace transept
