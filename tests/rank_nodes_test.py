@@ -110,6 +110,15 @@ class NodeAnswersTest(NodesTest):
         self.assertEqual((first[0], answers(first[1])), (code, answers(wanted)), first[2])
         self.assertEqual((other[0], other[1]), (0, ""), other[2])
 
+    def test_stages_on_nodes(self):
+        code, wanted, _ = run("generate", MODEL, "--input", REQUESTS)
+        for start in (by_hand, like_slurm):
+            for num_ranks in ("1", "2"):
+                first, other = self.run_nodes(start(2), "generate", MODEL, "--input", REQUESTS, "--pipeline-parallel-size", "2",
+                                              "--tensor-parallel-size", num_ranks)
+                self.assertEqual((first[0], answers(first[1])), (code, answers(wanted)), first[2])
+                self.assertEqual((other[0], other[1]), (0, ""), other[2])
+
     def test_transcripts_have_the_bytes_of_one_rank(self):
         model = make_model(self.scratch / "model")
         write_syllables(self.scratch / "a.wav", 40)

@@ -1,5 +1,5 @@
-"""--tensor-parallel-size N: what ranks give together is what one gives, byte for byte, and they live and die together. Needs
-build/release/transept."""
+"""--tensor-parallel-size N, --pipeline-parallel-size S: what ranks give together is what one gives, byte for byte, and they live and
+die together. Needs build/release/transept."""
 import http.client
 import json
 import os
@@ -28,6 +28,16 @@ UNDIVIDED = {"bart-float16-sharded", "bart-float32", "blenderbot-small-float32",
              "mllama-bfloat16-sharded", "pegasus-untied", "plbart-bfloat16", "qwen2-vl-float32"}
 FOUR = {"blenderbot-float16", "marian-float16", "t5-float32", "umt5-float32"}  # heads, and leaves, that four divide
 GONE_WITHIN = 5  # seconds
+
+
+def decoder_layers(model):
+    """As config.json says it."""
+    config = json.loads((model / "config.json").read_text())
+    for side in (config.get("text_config"), config.get("decoder"), config):
+        for key in ("decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", "n_layer", "num_hidden_layers", "num_layers"):
+            if isinstance(side, dict) and isinstance(side.get(key), int):
+                return side[key]
+    raise KeyError(model)
 
 
 def answers(text):
@@ -89,11 +99,53 @@ class RankAnswersTest(unittest.TestCase):
                     scores = [self.generate(model, count, "--input", model / "score.jsonl", "--score")[1] for count in (1, 2)]
                     self.assertEqual(answers(scores[1]), answers(scores[0]))
 
+    def test_goldens_have_the_bytes_of_one_process_over_stages(self):
+        folders = sorted(path.parent for path in MODELS.glob("*/requests.jsonl"))
+        num_cut = {2: 0, 3: 0, "2 x 2": 0}
+        for place, model in enumerate(folders):
+            requests = self.scratch / "requests.jsonl"
+            requests.write_text("".join((model / f"{name}.jsonl").read_text() for name in FILES if (model / f"{name}.jsonl").exists()))
+            layers = decoder_layers(model)
+            if layers == 1:
+                code, out, err = run("generate", model, "--input", requests, "--pipeline-parallel-size", "2")
+                self.assertEqual((code, out), (2, ""), model.name)
+                self.assertIn("--pipeline-parallel-size 2: 1 decoder layer: --pipeline-parallel-size 1\n", err, model.name)
+                continue
+            with self.subTest(model=model.name):
+                way = WAYS[(place + 3) % len(WAYS)]
+                code, wanted = self.generate(model, 1, "--input", requests, *way)
+                self.assertGreater(len(answers(wanted)), 5)
+                shapes = [(1, "2")] + [(1, "3")] * (layers > 2) + [(2, "2")] * (model.name not in UNDIVIDED)
+                for num_ranks, num_stages in shapes:
+                    found = self.generate(model, num_ranks, "--input", requests, "--pipeline-parallel-size", num_stages, *way)
+                    self.assertEqual((found[0], answers(found[1])), (code, answers(wanted)), f"{num_stages} x {num_ranks} {way}")
+                    num_cut["2 x 2" if num_ranks == 2 else int(num_stages)] += 1
+                if (model / "score.jsonl").exists():
+                    flags = ["--input", model / "score.jsonl", "--score"]
+                    self.assertEqual(answers(self.generate(model, 1, *flags, "--pipeline-parallel-size", "2")[1]),
+                                     answers(self.generate(model, 1, *flags)[1]))
+        self.assertGreater(num_cut[2], 15)
+        self.assertGreater(num_cut[3], 4)
+        self.assertGreater(num_cut["2 x 2"], 8)
+
+    def test_layers_of_stages_may_be_chosen(self):
+        model = MODELS / "marian-float16"  # 2 and 3 layers
+        requests = ["--input", model / "requests.jsonl"]
+        wanted = answers(self.generate(model, 1, *requests)[1])
+        for layers in ("1,2", "2,1", "2,0/1,2", "0,2/2,1", "1,1,0/1,1,1", "0,0,2/1,1,1"):
+            stages = str(layers.split("/")[-1].count(",") + 1)
+            found = self.generate(model, 1, *requests, "--pipeline-parallel-size", stages, "--pipeline-layers", layers)[1]
+            self.assertEqual(answers(found), wanted, layers)
+        log = run("generate", model, "x", "--pipeline-parallel-size", "2", "--pipeline-layers", "2,0/1,2", "--log-level", "info")[2]
+        self.assertIn("pipeline: 2 stages of encoder layers 2 + 0 and decoder layers 1 + 2; one step is in flight at a time", log)
+        self.assertRegex(log, "rank 1: host .* KV blocks")
+
     def test_lines_of_text_have_the_bytes_of_one_rank(self):
         model, text = MODELS / "t5-float32", "one two\n\nthree\nfour five six\n"
         for verb in (["translate", model], ["generate", model]):
             wanted = run(*verb, stdin=text)
             self.assertEqual(run(*verb, "--tensor-parallel-size", "2", stdin=text), wanted)
+            self.assertEqual(run(*verb, "--pipeline-parallel-size", "2", stdin=text), wanted)
 
     def test_a_packed_folder_has_the_bytes_of_one_rank(self):
         packed = self.scratch / "packed"
@@ -102,24 +154,28 @@ class RankAnswersTest(unittest.TestCase):
         wanted = answers(self.generate(packed, 1, "--input", requests)[1])
         for num_ranks in (2, 4):
             self.assertEqual(answers(self.generate(packed, num_ranks, "--input", requests)[1]), wanted)
+        for num_ranks, num_stages in ((1, "2"), (1, "3"), (2, "2")):
+            found = self.generate(packed, num_ranks, "--input", requests, "--pipeline-parallel-size", num_stages)[1]
+            self.assertEqual(answers(found), wanted)
 
     def test_transcripts_have_the_bytes_of_one_rank(self):
         model = make_model(self.scratch / "model")
         write_syllables(self.scratch / "a.wav", 40)
         written = []
-        for num_ranks in ("1", "2"):
-            folder = self.scratch / num_ranks
+        for num_ranks, *flags in (("1",), ("2",), ("1", "--pipeline-parallel-size", "2"), ("2", "--pipeline-parallel-size", "2")):
+            folder = self.scratch / "-".join((num_ranks, *flags))
             code, _, err = run("transcribe", model, self.scratch / "a.wav", "--output-dir", folder, "--output-format", "json",
-                               "--word-timestamps", "--tensor-parallel-size", num_ranks)
+                               "--word-timestamps", "--tensor-parallel-size", num_ranks, *flags)
             self.assertEqual(code, 0, err)
             written.append((folder / "a.json").read_bytes())
         self.assertIn(b'"words"', written[0])
-        self.assertEqual(written[1], written[0])
+        self.assertEqual(written[1:], written[:1] * 3)
 
     def test_bench_runs(self):
-        code, out, err = run("bench", "throughput", MODELS / "t5-float32", "--num-prompts", "4", "--tensor-parallel-size", "2", "--json")
-        self.assertEqual(code, 0, err)
-        self.assertGreater(json.loads(out)["output_tokens_per_s"] if "output_tokens_per_s" in out else 1, 0)
+        for flag in ("--tensor-parallel-size", "--pipeline-parallel-size"):
+            code, out, err = run("bench", "throughput", MODELS / "t5-float32", "--num-prompts", "4", flag, "2", "--json")
+            self.assertEqual(code, 0, err)
+            self.assertGreater(json.loads(out)["output_tokens_per_s"] if "output_tokens_per_s" in out else 1, 0)
 
     def test_what_ranks_lack_is_refused_by_name(self):
         model = MODELS / "t5-float32"
@@ -132,7 +188,18 @@ class RankAnswersTest(unittest.TestCase):
                              (["--tensor-parallel-size", "2", "--debug-loopback-plans"], "not with --debug-loopback-plans"),
                              (["--tensor-parallel-size", "2", "--cpu-affinity", "0", "--threads", "1"], "--cpu-affinity 0: 1 processors for 2 threads"),
                              (["--tensor-parallel-size", "2", "--kv-cache-memory", "1KiB"], "--kv-cache-memory"),
-                             (["--pipeline-parallel-size", "2"], "--pipeline-parallel-size: pipeline parallelism")):
+                             (["--pipeline-parallel-size", "3"], "--pipeline-parallel-size 3: 2 decoder layers: --pipeline-parallel-size 1 or 2"),
+                             (["--pipeline-parallel-size", "9"], "--pipeline-parallel-size 9: "),
+                             (["--pipeline-parallel-size", "0"], "--pipeline-parallel-size 0: "),
+                             (["--pipeline-parallel-size", "4", "--tensor-parallel-size", "4"], "16 ranks, and 8 are the most"),
+                             (["--pipeline-parallel-size", "2", "--epd", "1E1D"], "--pipeline-parallel-size 2: not with --epd"),
+                             (["--pipeline-parallel-size", "2", "--encode-slice", "auto"], "not with --encode-slice auto"),
+                             (["--pipeline-parallel-size", "2", "--device", "vulkan"], "--device vulkan with --pipeline-parallel-size 2: "),
+                             (["--pipeline-parallel-size", "2", "--kv-cache-memory", "1KiB"], "--kv-cache-memory"),
+                             (["--pipeline-parallel-size", "2", "--pipeline-layers", "2,1"], "--pipeline-layers 2,1: these are 3 layers, and the decoder has 2"),
+                             (["--pipeline-parallel-size", "2", "--pipeline-layers", "2"], "1 numbers for the 2 stages"),
+                             (["--pipeline-parallel-size", "2", "--pipeline-layers", "x"], "--pipeline-layers x: expected"),
+                             (["--pipeline-layers", "1,1"], "--pipeline-layers 1,1: of the stages of --pipeline-parallel-size, which is 1")):
             code, out, err = run("generate", model, "x", *flags)
             self.assertEqual((code, out), (2, ""), (flags, err))
             self.assertIn(words, err, flags)
@@ -140,9 +207,13 @@ class RankAnswersTest(unittest.TestCase):
         code, _, err = run("serve", model, "--port", "0", "--tensor-parallel-size", "2", "--replicas", "2")
         self.assertEqual(code, 2)
         self.assertIn("--tensor-parallel-size 2: not with --replicas 2", err)
-        code, _, err = run("inspect", model, "--tensor-parallel-size", "2")
+        for flag in ("--tensor-parallel-size", "--pipeline-parallel-size"):
+            code, _, err = run("inspect", model, flag, "2")
+            self.assertEqual(code, 2)
+            self.assertIn(f"{flag} 2", err)
+        code, _, err = run("serve", model, "--port", "0", "--pipeline-parallel-size", "2", "--role", "decode", "--broker", "redis://127.0.0.1:1")
         self.assertEqual(code, 2)
-        self.assertIn("--tensor-parallel-size 2", err)
+        self.assertIn("--pipeline-parallel-size 2: not with --role", err)
         code, _, err = run("rank", "1", "2")
         self.assertEqual(code, 2)
 
@@ -151,8 +222,11 @@ class RankProcessesTest(unittest.TestCase):
     """Real processes, and what ends them."""
     model = MODELS / "t5-float32"
 
+    def flags_of(self, num_ranks):
+        return ["--tensor-parallel-size", str(num_ranks)]
+
     def serve(self, num_ranks=2, *flags):
-        process, url, log = serve(self, self.model, "--tensor-parallel-size", str(num_ranks), "--served-model-name", "m", *flags)
+        process, url, log = serve(self, self.model, *self.flags_of(num_ranks), "--served-model-name", "m", *flags)
         ranks = children(process.pid)
         self.assertEqual(len(ranks), num_ranks - 1)
         self.addCleanup(lambda: [os.kill(rank, signal.SIGKILL) for rank in ranks if is_running(rank)])
@@ -249,7 +323,7 @@ class RankProcessesTest(unittest.TestCase):
         self.expect_end(process, ranks, -signal.SIGKILL)
 
     def generate(self, *flags):
-        process = subprocess.Popen([str(BINARY), "generate", str(self.model), "--input", "-", "--tensor-parallel-size", "2", *flags],
+        process = subprocess.Popen([str(BINARY), "generate", str(self.model), "--input", "-", *self.flags_of(2), *flags],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for step in (process.stderr.close, process.stdout.close, process.wait, process.kill):
             self.addCleanup(step)
@@ -280,6 +354,13 @@ class RankProcessesTest(unittest.TestCase):
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         self.assertIn("interrupted", self.expect_end(process, ranks, 130))
+
+
+class StageProcessesTest(RankProcessesTest):
+    """The same of the stages of a pipeline, of one or of two ranks."""
+
+    def flags_of(self, num_ranks):
+        return ["--pipeline-parallel-size", "2", "--tensor-parallel-size", str(num_ranks // 2)]
 
 
 if __name__ == "__main__":
