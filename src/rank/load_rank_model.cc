@@ -56,7 +56,7 @@ Status cut(const WeightMap& weights, const ModelRunnerOptions& options, LayersEl
   return ok_status();
 }
 
-// What names say is compared with what the model has: a layer that were taken for another would be run without weights.
+// What names say is compared with what the model has: a layer taken for another would run without weights.
 Status check_cut(const WeightMap& weights, const ModelSpec& spec, LoadedRankModel& loaded) {
   StageLayers& last = loaded.stages.back();
   if (last.encoder.end == 0 && loaded.place.is_first()) loaded.own.encoder = {0, spec.num_encoder_layers};
