@@ -10,13 +10,15 @@ namespace transept {
 namespace {
 
 TEST(RankProcesses, GetTheFlagsOfTheEngineButForHowTheModelWasFound) {
-  const StatusOr<Flags> flags = Flags::parse(
-      engine_flags(), {"org/model", "--threads", "3", "--kv-cache-memory=1GiB", "--revision", "v1",
-                       "--tensor-parallel-size", "2", "--log-level", "info", "--quiet", "--watermark=0.5"});
+  const StatusOr<Flags> flags =
+      Flags::parse(engine_flags(), {"org/model", "--threads", "3", "--kv-cache-memory=1GiB", "--revision", "v1",
+                                    "--tensor-parallel-size", "2", "--log-level", "info", "--quiet", "--watermark=0.5",
+                                    "--pipeline-layers", "5,7"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EngineConfig config;
   config.model = "/cache/model";
   config.tensor_parallel_size = 2;
+  config.pipeline_parallel_size = 2;
   const std::vector<std::string> arguments = rank_arguments(*flags, config, 1, 77);
   EXPECT_EQ(std::vector<std::string>(arguments.begin(), arguments.begin() + 4),
             (std::vector<std::string>{"transept", "rank", "1", "77"}));
@@ -24,7 +26,8 @@ TEST(RankProcesses, GetTheFlagsOfTheEngineButForHowTheModelWasFound) {
             (std::vector<std::string>{"--", "/cache/model"}));
   EXPECT_THAT(std::vector<std::string>(arguments.begin() + 4, arguments.end() - 2),
               ::testing::UnorderedElementsAre("--threads=3", "--kv-cache-memory=1GiB", "--watermark=0.5",
-                                              "--tensor-parallel-size=2", "--nnodes=1", "--log-level=error"));
+                                              "--pipeline-layers=5,7", "--tensor-parallel-size=2",
+                                              "--pipeline-parallel-size=2", "--nnodes=1", "--log-level=error"));
 }
 
 TEST(RankProcesses, OfANodeKnowWhereTheFirstRankIs) {
