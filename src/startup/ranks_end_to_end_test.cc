@@ -210,6 +210,7 @@ TEST_F(StagesEndToEndTest, AnswersHaveTheBitsOfOneProcess) {
     config.attention_backend = backend;
     const Texts wanted = run(*load(config).engine, list);
     for (const auto& [num_stages, num_ranks] : {std::pair(2, 1), {3, 1}, {4, 1}, {2, 2}, {2, 4}}) {
+      if (num_ranks == 4 && std::string_view(backend) != "cpu") continue;
       LoadedModel model = load_stages(config, num_stages, num_ranks);
       EXPECT_EQ(run(*model.engine, list), wanted) << num_stages << " x " << num_ranks << " " << backend;
       EXPECT_EQ(run(*model.engine, list, 2), wanted) << num_stages << " x " << num_ranks << ", trickling in";
