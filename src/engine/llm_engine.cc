@@ -25,7 +25,7 @@ LLMEngine::Options LLMEngine::Options::of(const ExecutorInfo& info) {
 }
 
 LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer,
-                     const Clock& clock)
+                     const Clock& clock, DraftModel draft_model)
     : executor_(std::move(executor)),
       clock_(clock),
       scheduler_(options.scheduler, options.blocks, clock),
@@ -34,7 +34,8 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
                   ? nullptr
                   : std::make_unique<RemoteInputs>(options.remote, scheduler_, *executor_, clock)),
       output_processor_(scheduler_, tokenizer, clock, executor_->info().spec.vocab_size),
-      speculator_(options.speculation, executor_->info().spec, scheduler_),
+      speculator_(options.speculation, executor_->info().spec, scheduler_, options.blocks, std::move(draft_model),
+                  clock),
       encode_pacer_(options.encode_slice),
       trace_(options.max_trace_steps) {}
 
@@ -151,6 +152,7 @@ StatusOr<RequestOutput> LLMEngine::abort_request(const std::string& request_id) 
 
 void LLMEngine::start(std::function<void()> wake) {
   executor_->enter_thread();
+  if (speculator_.model() != nullptr) speculator_.model()->enter_thread();
   if (remote_ != nullptr) remote_->set_wake(std::move(wake));
 }
 
@@ -207,7 +209,10 @@ Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
 
 TimePoint LLMEngine::next_step_time() const {
   if (scheduler_.has_unfinished() && !waits_for_rows_) return TimePoint::min();
-  return std::min(remote_ == nullptr ? TimePoint::max() : remote_->next_time(), scheduler_.blocks().next_expiry());
+  const TimePoint expiry =
+      std::min(scheduler_.blocks().next_expiry(),
+               speculator_.model() == nullptr ? TimePoint::max() : speculator_.model()->next_expiry());
+  return std::min(remote_ == nullptr ? TimePoint::max() : remote_->next_time(), expiry);
 }
 
 EngineStats LLMEngine::stats() const {
@@ -222,7 +227,10 @@ EngineStats LLMEngine::stats() const {
   return stats;
 }
 
-int64_t LLMEngine::clear_cache() { return scheduler_.clear_cache(); }
+int64_t LLMEngine::clear_cache() {
+  if (speculator_.model() != nullptr) speculator_.model()->clear_cache();
+  return scheduler_.clear_cache();
+}
 
 // ---- Inputs that are encoded elsewhere
 
@@ -301,6 +309,7 @@ void LLMEngine::consume_inputs() {
 // False: there is nothing to do.
 bool LLMEngine::plan() {
   scheduler_.expire_cache();
+  if (speculator_.model() != nullptr) speculator_.model()->expire_cache();
   inputs_.shared().collect_dropped();
   scheduler_.set_max_tokens_beside(encode_pacer_.max_tokens_beside(RowSource::kEncode),
                                    encode_pacer_.max_tokens_beside(RowSource::kResident));
@@ -310,6 +319,7 @@ bool LLMEngine::plan() {
   plan_.num_long_encode_tasks = encode_pacer_.slice_tasks(plan_.scheduled.long_encode.encode.source);
   speculator_.draft(plan_.scheduled);
   output_processor_.plan_rows(plan_);
+  speculator_.plan_captures(plan_);
   return true;
 }
 
@@ -333,6 +343,7 @@ void LLMEngine::update(std::vector<RequestOutput>& outputs) {
   scheduler_.mark_computed(plan_.scheduled, output_.long_encode_ended);
   encode_pacer_.count(plan_.scheduled, output_);
   output_processor_.process(plan_, output_, outputs);
+  speculator_.take_rows(output_);
   speculator_.count(plan_, output_, output_processor_.draft_outcomes(), stats_.drafts);
   inputs_.close(num_outputs_before, outputs, [this](InputStage::Request request, const RequestOutput& opened) {
     return reopen(std::move(request), opened);

@@ -47,8 +47,10 @@ class LLMEngine final : public StepEngine {
     SpeculationOptions speculation;
   };
 
-  // Borrows the tokenizer (may be null) and the clock.
-  LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock);
+  // Borrows the tokenizer (may be null) and the clock. draft_model: of DraftMethod::kModel; its model takes the inputs
+  // and ids of the executor's.
+  LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock,
+            DraftModel draft_model = {});
 
   // Of a request over remote items (core/encoder_item.h): it waits outside the scheduler until the rows of all are
   // here; if they do not come in time, its result says so. An open token of the decoder prompt is filled first, by a
@@ -101,7 +103,8 @@ class LLMEngine final : public StepEngine {
   const Executor& executor() const { return *executor_; }
   const StepTrace& trace() const { return trace_; }
   const Scheduler& scheduler() const { return scheduler_; }
-  const RemoteInputs* remote_inputs() const { return remote_.get(); }  // null: it is no decode instance
+  const ModelDrafter* model_drafter() const { return speculator_.model(); }  // null: no model drafts
+  const RemoteInputs* remote_inputs() const { return remote_.get(); }        // null: it is no decode instance
 
  private:
   // The part of a request that has just ended, and its metrics.

@@ -231,6 +231,7 @@ void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, st
     add_captured(plan.captures[i], output.captured[i], metadata, *groups_.at(metadata.group_id));
   }
   for (const CapturedEncode& encode : output.captured_encodes) {
+    if (!scheduler_.find(encode.group_id)->params().capture_encoder_output) continue;  // others asked for it
     std::vector<float>& rows = groups_.at(encode.group_id)->encoder_output;
     rows.insert(rows.end(), encode.values.begin(), encode.values.end());
   }

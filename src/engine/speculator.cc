@@ -28,7 +28,8 @@ std::unique_ptr<Drafter> make_given(const SpeculationOptions& options, int32_t v
 
 std::unique_ptr<Drafter> make_own(const SpeculationOptions& options, int32_t vocab_size) {
   switch (options.method) {
-    case DraftMethod::kGiven: return nullptr;
+    case DraftMethod::kGiven:
+    case DraftMethod::kModel: return nullptr;
     case DraftMethod::kNgram:
       return std::make_unique<NgramDrafter>(options.prompt_lookup_min, options.prompt_lookup_max);
     case DraftMethod::kCopy: return std::make_unique<TextDrafter>(TextDrafter::Text::kSource);
@@ -46,6 +47,12 @@ bool can_forbid(const SamplingParams& params) {
          !params.forced_eos_token_ids.empty();
 }
 
+// Rows of sequences that go on, and of their drafts.
+bool decodes_alone(const SchedulerOutputs& scheduled) {
+  return scheduled.encodes.empty() && !scheduled.long_encode.runs &&
+         scheduled.num_decoder_tokens == scheduled.num_seqs + scheduled.num_draft_tokens;
+}
+
 const std::vector<int32_t>& encoder_ids(const SequenceGroup& group) {
   static const std::vector<int32_t> kNone;
   return group.items().empty() ? kNone : group.items().front().token_ids;
@@ -53,19 +60,23 @@ const std::vector<int32_t>& encoder_ids(const SequenceGroup& group) {
 
 }  // namespace
 
-Speculator::Speculator(const SpeculationOptions& options, const ModelSpec& spec, Scheduler& scheduler)
+Speculator::Speculator(const SpeculationOptions& options, const ModelSpec& spec, Scheduler& scheduler,
+                       const BlockSpaceManager::Options& blocks, DraftModel model, const Clock& clock)
     : options_(options),
       scheduler_(scheduler),
       vocab_size_(spec.vocab_size),
       is_one_vocabulary_(spec.encoder_takes_ids() && spec.encoder_vocab() == spec.vocab_size),
       given_(make_given(options, spec.vocab_size)),
       own_(make_own(options, spec.vocab_size)),
+      model_(model.executor == nullptr ? nullptr
+                                       : std::make_unique<ModelDrafter>(std::move(model), blocks, scheduler, clock)),
       length_(options.is_adaptive) {}
 
 bool Speculator::may_draft(const SequenceGroup& group) const {
   const SamplingParams& params = group.params();
   if (options_.num_speculative_tokens == 0) return false;
-  return (own_ != nullptr || !params.draft_token_ids.empty()) && params.num_beams == 1 && !params.score_only &&
+  const bool has_drafter = own_ != nullptr || (model_ != nullptr && model_->may_draft(group));
+  return (has_drafter || !params.draft_token_ids.empty()) && params.num_beams == 1 && !params.score_only &&
          params.max_tokens > 1;
 }
 
@@ -78,15 +89,21 @@ void Speculator::add_group(const SequenceGroup& group) {
 }
 
 void Speculator::draft(SchedulerOutputs& scheduled) {
+  if (model_ != nullptr) model_->begin_step();
   if (groups_.empty()) return;
   forget(scheduled.finished);
+  asks_.clear();
+  num_asked_ = 0;
+  may_ask_ = model_ != nullptr && decodes_alone(scheduled) &&
+             std::ranges::none_of(scheduled.groups, &SequenceGroupMetadata::is_prompt);
   for (size_t i = 0; i < scheduled.groups.size(); ++i) {
-    if (scheduler_.num_spare_tokens() == 0) return;
+    if (num_spare_tokens() == 0) break;
     const SequenceGroupMetadata& metadata = scheduled.groups[i];
     if (metadata.is_prompt || !groups_.contains(metadata.group_id)) continue;
     const SequenceGroup& group = *scheduler_.find(metadata.group_id);
     for (size_t seq = 0; seq < metadata.seq_data.size(); ++seq) draft_sequence(group, i, seq, scheduled);
   }
+  if (!asks_.empty()) draft_by_model(scheduled);
 }
 
 // One that decodes: its last token is its one new row.
@@ -97,12 +114,52 @@ void Speculator::draft_sequence(const SequenceGroup& group, size_t group_idx, si
   if (!data.sampled || data.token_ids.size() != 1 || seq.num_output_tokens() == 0) return;
   SequenceState& state = groups_.at(group.group_id())[static_cast<size_t>(seq.index())];
   propose(group, seq, scheduled.num_seqs, state);
+  if (num_wanted_ > 0) {
+    ModelDrafter::Ask& ask = asks_.push();
+    ask.group_idx = group_idx;
+    ask.seq_idx = seq_idx;
+    ask.group = &group;
+    ask.seq = &seq;
+    ask.max_tokens = num_wanted_;
+    num_asked_ += num_wanted_;
+    return;
+  }
   cut(group, seq);
   if (!draft_.empty()) scheduler_.add_drafts(scheduled, group_idx, seq_idx, draft_);
 }
 
+// All sequences together. What was asked for is spare: nothing has taken it since.
+void Speculator::draft_by_model(SchedulerOutputs& scheduled) {
+  model_->propose(asks_);
+  num_asked_ = 0;
+  for (const ModelDrafter::Ask& ask : asks_) {
+    draft_.assign(ask.draft.begin(), ask.draft.end());
+    cut(*ask.group, *ask.seq);
+    if (!draft_.empty()) scheduler_.add_drafts(scheduled, ask.group_idx, ask.seq_idx, draft_);
+  }
+}
+
+void Speculator::plan_captures(StepPlan& plan) const {
+  if (model_ == nullptr || !model_->wants_rows()) return;
+  const auto add = [&](GroupId id) {
+    if (!groups_.contains(id) || !model_->may_draft(*scheduler_.find(id))) return;
+    const std::vector<GroupId>& listed = plan.encoder_captures;
+    if (std::find(listed.begin(), listed.end(), id) == listed.end()) plan.encoder_captures.push_back(id);
+  };
+  for (const PlannedEncode& encode : plan.scheduled.encodes) add(encode.group_id);
+  if (plan.scheduled.long_encode.runs) add(plan.scheduled.long_encode.encode.group_id);
+}
+
+void Speculator::take_rows(StepOutput& output) {
+  if (model_ == nullptr || !model_->wants_rows()) return;
+  for (CapturedEncode& encode : output.captured_encodes) {
+    if (groups_.contains(encode.group_id)) model_->take_rows(encode.group_id, std::move(encode.values));
+  }
+}
+
 void Speculator::propose(const SequenceGroup& group, const Sequence& seq, int32_t num_seqs, SequenceState& state) {
   draft_.clear();
+  num_wanted_ = 0;
   const SamplingParams& params = group.params();
   DraftAsk ask;
   ask.tokens = seq.token_ids();
@@ -111,17 +168,23 @@ void Speculator::propose(const SequenceGroup& group, const Sequence& seq, int32_
   ask.given = params.draft_token_ids;
   ask.seed = params.seed;
   ask.index = seq.index();
-  const int32_t num_left = std::min(params.max_tokens - seq.num_output_tokens() - 1, scheduler_.num_spare_tokens());
+  const int32_t num_left = std::min(params.max_tokens - seq.num_output_tokens() - 1, num_spare_tokens());
   const auto most = [&](bool is_given) { return std::min(options_.most_tokens(is_given), num_left); };
   state.is_given = !params.draft_token_ids.empty();
   if (most(state.is_given) <= 0) return;
   ask.max_tokens = length_.choose(num_seqs, most(state.is_given), state.acceptance);
   if (ask.max_tokens == 0) return;
   if (state.is_given) given_->propose(ask, state.given, draft_);
-  if (!draft_.empty() || own_ == nullptr || (state.is_given && options_.method == DraftMethod::kRandom)) return;
+  const bool asks_model = may_ask_ && model_->may_draft(group);
+  if (!draft_.empty() || (own_ == nullptr && !asks_model)) return;
+  if (state.is_given && options_.method == DraftMethod::kRandom) return;
   ask.max_tokens = std::min(ask.max_tokens, most(false));
   state.is_given = false;
-  own_->propose(ask, state.own, draft_);
+  if (own_ != nullptr) {
+    own_->propose(ask, state.own, draft_);
+  } else {
+    num_wanted_ = ask.max_tokens;
+  }
 }
 
 // Rows behind a token that cannot be chosen, or that ends the sequence, would be of no use.
@@ -165,10 +228,9 @@ void Speculator::count(const StepPlan& plan, const StepOutput& output,
     stats.num_accepted_tokens += outcome.num_accepted;
     for (int32_t i = 0; i < outcome.num_accepted; ++i) ++stats.num_accepted_at[static_cast<size_t>(i)];
   }
-  const bool decodes_alone = scheduled.encodes.empty() && !scheduled.long_encode.runs &&
-                             scheduled.num_decoder_tokens == scheduled.num_seqs + scheduled.num_draft_tokens;
-  if (!groups_.empty() && decodes_alone)
-    length_.count(scheduled.num_seqs, scheduled.num_draft_tokens, output.decode_seconds);
+  if (groups_.empty() || !decodes_alone(scheduled)) return;
+  const double to_draft = model_ == nullptr ? 0 : model_->seconds();
+  length_.count(scheduled.num_seqs, scheduled.num_draft_tokens, output.decode_seconds + to_draft);
 }
 
 }  // namespace transept

@@ -34,13 +34,13 @@ StatusOr<DraftMethod> read_method(const Json& value) {
   if (name == "copy") return DraftMethod::kCopy;
   if (name == "given") return DraftMethod::kGiven;
   if (name == "random") return DraftMethod::kRandom;
-  constexpr std::array kOthers = {"model",          "draft_model", "eagle", "eagle3",      "medusa",
-                                  "mlp_speculator", "suffix",      "mtp",   "deepseek_mtp"};
+  if (name == "model" || name == "draft_model") return DraftMethod::kModel;
+  constexpr std::array kOthers = {"eagle", "eagle3", "medusa", "mlp_speculator", "suffix", "mtp", "deepseek_mtp"};
   if (std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end()) {
     return unimplemented("--speculative-config: method: ", in_quotes(name),
-                         " is not supported: drafts of another model and of heads are not; given, ngram and copy are");
+                         " is not supported: drafts of heads and trees are not; given, ngram, copy and model are");
   }
-  return bad("method", str_cat("expected given, ngram, copy or random, not ", in_quotes(name)));
+  return bad("method", str_cat("expected given, ngram, copy, model or random, not ", in_quotes(name)));
 }
 
 Status read_key(const std::string& key, const Json& value, SpeculationOptions& options) {
@@ -68,11 +68,13 @@ Status read_key(const std::string& key, const Json& value, SpeculationOptions& o
     return ok_status();
   }
   if (key == "model") {
-    return unimplemented("--speculative-config: model: drafts of another model are not supported; given, ngram and ",
-                         "copy are");
+    if (!value.is_string()) return bad(key, str_cat("expected a text, not ", value.kind_name()));
+    if (value.as_string().empty()) return bad(key, "expected a folder or a name, not an empty text");
+    options.model = value.as_string();
+    return ok_status();
   }
   return bad(key.empty() ? "\"\"" : in_quotes(key),
-             "unknown; known are method, num_speculative_tokens, prompt_lookup_max and prompt_lookup_min");
+             "unknown; known are method, model, num_speculative_tokens, prompt_lookup_max and prompt_lookup_min");
 }
 
 // Keys of one method beside another would do nothing.
@@ -80,6 +82,9 @@ Status check_keys(const Json& config, DraftMethod method) {
   for (const char* key : {"prompt_lookup_max", "prompt_lookup_min"}) {
     if (config.find(key) != nullptr && method != DraftMethod::kNgram) return bad(key, "only method ngram has it");
   }
+  const bool is_model = method == DraftMethod::kModel, has_model = config.find("model") != nullptr;
+  if (has_model && !is_model) return bad("model", "only method model has it");
+  if (is_model && !has_model) return bad("model", "method model needs it: a folder or a name");
   const bool is_test = method == DraftMethod::kRandom || (method == DraftMethod::kGiven && config.find("truth"));
   for (const char* key : {"seed", "truth"}) {
     if (config.find(key) != nullptr && !is_test) return bad(key, "only method random has it");
@@ -102,6 +107,7 @@ StatusOr<SpeculationOptions> parse_speculative_config(std::string_view json) {
   SpeculationOptions options;
   const bool looks_up = config->find("prompt_lookup_max") != nullptr || config->find("prompt_lookup_min") != nullptr;
   if (looks_up) options.method = DraftMethod::kNgram;
+  if (config->find("model") != nullptr) options.method = DraftMethod::kModel;
   for (const auto& [key, value] : config->as_object()) RETURN_IF_ERROR(read_key(key, value, options));
   RETURN_IF_ERROR(check_keys(*config, options.method));
   // One of the two alone moves the other.

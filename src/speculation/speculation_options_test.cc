@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
+
 namespace transept {
 namespace {
 
@@ -33,6 +35,19 @@ TEST(SpeculativeConfig, WhatIsLeftOutHasADefault) {
   EXPECT_FALSE(parse_speculative_config(R"({"method": "random", "truth": 0.3, "seed": 7})")->is_adaptive);
 }
 
+TEST(SpeculativeConfig, AModelHasAName) {
+  for (const char* method : {R"("method": "model", )", R"("method": "draft_model", )", ""}) {
+    const auto options =
+        parse_speculative_config(str_cat("{", method, R"("model": "a/b", "num_speculative_tokens": 3})"));
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->method, DraftMethod::kModel);
+    EXPECT_EQ(options->model, "a/b");
+    EXPECT_EQ(options->most_tokens(false), 3);
+  }
+  EXPECT_EQ(parse_speculative_config(R"({"model": "a/b"})")->most_tokens(false), 4);
+  EXPECT_EQ(parse_speculative_config(R"({"model": "a/b"})")->most_tokens(true), 16);
+}
+
 TEST(SpeculativeConfig, BadInputIsRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "--speculative-config: "},
@@ -41,10 +56,15 @@ TEST(SpeculativeConfig, BadInputIsRefusedByName) {
       {R"({"methods": "ngram"})", "\"methods\": unknown; known are method,"},
       {R"({"": 1})", "\"\": unknown"},
       {R"({"method": 3})", "method: expected a text, not a number"},
-      {R"({"method": "guess"})", "method: expected given, ngram, copy or random, not \"guess\""},
+      {R"({"method": "guess"})", "method: expected given, ngram, copy, model or random, not \"guess\""},
       {R"({"method": "eagle3"})", "\"eagle3\" is not supported"},
-      {R"({"method": "draft_model", "model": "x"})", "\"draft_model\" is not supported"},
-      {R"({"model": "tiny"})", "model: drafts of another model are not supported"},
+      {R"({"method": "mtp", "model": "x"})", "\"mtp\" is not supported"},
+      {R"({"method": "model"})", "model: method model needs it"},
+      {R"({"method": "draft_model", "num_speculative_tokens": 4})", "model: method model needs it"},
+      {R"({"method": "model", "model": 7})", "model: expected a text, not a number"},
+      {R"({"method": "model", "model": ""})", "model: expected a folder or a name"},
+      {R"({"method": "ngram", "model": "tiny"})", "model: only method model has it"},
+      {R"({"model": "tiny", "prompt_lookup_max": 2})", "prompt_lookup_max: only method ngram has it"},
       {R"({"num_speculative_tokens": -1})", "num_speculative_tokens: expected a whole number from 1 to 64, not -1"},
       {R"({"num_speculative_tokens": 0})", "from 1 to 64, not 0"},
       {R"({"num_speculative_tokens": 1000000000})", "not 1000000000"},
