@@ -35,12 +35,16 @@ std::vector<FlagSpec> speculation_and_parallelism_flags() {
   return {
       {"speculative-config", "JSON", "the drafts of requests alone",
        "guess tokens, and run several a step; answers stay the same. \"method\": ngram (prompt_lookup_max, "
-       "prompt_lookup_min), copy (the answer follows the input) or given; \"num_speculative_tokens\"",
+       "prompt_lookup_min), copy (the answer follows the input), model (a smaller \"model\" of the same vocabulary) or "
+       "given; \"num_speculative_tokens\"",
        kMemory},
       {"num-speculative-tokens", "N", "4; 16 of a given draft and of copy",
        "guesses of a sequence and step at most, fewer where they do not pay; 0: none, also of requests' own drafts",
        kMemory},
-      refused("speculative-model", "NAME", Feature::kDraftModel),
+      {.name = "speculative-model",
+       .value_name = "NAME",
+       .group = kEngine,
+       .refusal = "give --speculative-config '{\"method\": \"model\", \"model\": \"NAME\"}'"},
       {"tensor-parallel-size", "N", "1",
        "processes that hold the model together, each with a part of every matrix and of the KV cache: 1, 2, 4 or 8; "
        "answers stay the same",
@@ -276,11 +280,9 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   }
   // Told here, before a model is fetched.
   RETURN_IF_ERROR(blame_environment(check_rank_flags(config), flags.from_environment()));
-  if (const StatusOr<SpeculationOptions> drafts =
-          settle_speculation(config.speculative_config, config.num_speculative_tokens);
-      !drafts.ok()) {
-    return blame_environment(drafts.status(), flags.from_environment());
-  }
+  const StatusOr<SpeculationOptions> drafts =
+      settle_speculation(config.speculative_config, config.num_speculative_tokens);
+  if (!drafts.ok()) return blame_environment(drafts.status(), flags.from_environment());
 #ifdef TRANSEPT_POISON
   config.debug_poison = true;
 #else
@@ -288,6 +290,11 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
 #endif
   // Last: it may fetch gigabytes, and a flag that is wrong is said before.
   ASSIGN_OR_RETURN(config.model, resolve_model(flags, ModelParts::kAll));
+  if (drafts->method == DraftMethod::kModel) {
+    StatusOr<std::string> folder = resolve_other_model(flags, drafts->model, ModelParts::kAll);
+    if (!folder.ok()) return with_prefix(folder.status(), "--speculative-config: model");
+    config.draft_model = std::move(folder).value();
+  }
   return config;
 }
 

@@ -8,9 +8,12 @@
 
 namespace transept {
 
-StatusOr<std::string> resolve_model(const Flags& flags, ModelParts parts) {
+namespace {
+
+StatusOr<std::string> resolve(const Flags& flags, const std::string& wanted, const std::string& revision,
+                              ModelParts parts) {
   FindModelOptions options;
-  options.revision = flags.text_or("revision", "");
+  options.revision = revision;
   options.parts = parts;
   bool is_quiet = false;
   options.hub_settings = [&]() -> StatusOr<HubSettings> {
@@ -26,7 +29,17 @@ StatusOr<std::string> resolve_model(const Flags& flags, ModelParts parts) {
   options.on_fetched = [&] {
     if (display.has_value()) display->clear();
   };
-  return find_model(flags.positional().at(0), options);
+  return find_model(wanted, options);
+}
+
+}  // namespace
+
+StatusOr<std::string> resolve_model(const Flags& flags, ModelParts parts) {
+  return resolve(flags, flags.positional().at(0), flags.text_or("revision", ""), parts);
+}
+
+StatusOr<std::string> resolve_other_model(const Flags& flags, const std::string& name, ModelParts parts) {
+  return resolve(flags, name, "", parts);
 }
 
 }  // namespace transept

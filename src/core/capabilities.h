@@ -56,6 +56,7 @@ enum class Feature : uint8_t {
   kChunkedPrefill,
   kSpeculation,
   kDraftModel,
+  kDraftHeads,
   // Numbers
   kStoredWeights,
   kInt8Weights,
@@ -163,7 +164,8 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts of two KV blocks and more", .flags = "--enable-prefix-caching", .fields = "cache_salt"},
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding, bit-exact: drafts of a request, of n-grams, of the input; not beside beams", .flags = "--speculative-config, --num-speculative-tokens", .fields = "prediction, draft_token_ids"},
-    {.feature = Feature::kDraftModel, .group = feature_groups::kMemory, .name = "drafts of another model or of heads (EAGLE, Medusa, MTP), trees of drafts", .flags = "--speculative-model", .others = "--speculative-config: model, method model", .refusal = "drafts of another model and of heads are not supported: --speculative-config has the methods given, ngram and copy"},
+    {.feature = Feature::kDraftModel, .group = feature_groups::kMemory, .name = "drafts of a smaller model of the same vocabulary, bit-exact; one with the model's own encoder shares its encodes; not beside beams, on one process and the processor", .flags = "--speculative-config", .others = "--speculative-config: method model", .needs_cross_attention = true},
+    {.feature = Feature::kDraftHeads, .group = feature_groups::kMemory, .name = "drafts of heads (EAGLE, Medusa, MTP), trees of drafts", .others = "--speculative-config: method eagle, eagle3, medusa, mlp_speculator, suffix, mtp, deepseek_mtp", .refusal = "drafts of heads and trees are not supported: --speculative-config has the methods given, ngram, copy and model"},
 
     {.feature = Feature::kStoredWeights, .group = feature_groups::kNumbers, .name = "weights kept as the checkpoint stores them: float32, bfloat16 or float16", .flags = "--dtype", .others = "model.safetensors, pytorch_model.bin"},
     {.feature = Feature::kInt8Weights, .group = feature_groups::kNumbers, .name = "any checkpoint's weights quantised to int8 while it is loaded", .flags = "--quantization"},

@@ -75,6 +75,7 @@ class ModelDrafter final {
   const Executor& executor() const { return *executor_; }
   const BlockSpaceManager& blocks() const { return blocks_; }
   size_t num_sequences() const { return states_.size(); }
+  bool has(SeqId seq_id) const { return states_.contains(seq_id); }
   int64_t num_fed_tokens() const { return num_fed_tokens_; }  // rows of all steps
 
  private:

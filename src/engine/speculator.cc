@@ -171,11 +171,12 @@ void Speculator::propose(const SequenceGroup& group, const Sequence& seq, int32_
   const int32_t num_left = std::min(params.max_tokens - seq.num_output_tokens() - 1, num_spare_tokens());
   const auto most = [&](bool is_given) { return std::min(options_.most_tokens(is_given), num_left); };
   state.is_given = !params.draft_token_ids.empty();
-  if (most(state.is_given) <= 0) return;
+  const bool asks_model = may_ask_ && model_->may_draft(group);
+  const bool has_drafter = state.is_given || own_ != nullptr || asks_model;
+  if (!has_drafter || most(state.is_given) <= 0) return;
   ask.max_tokens = length_.choose(num_seqs, most(state.is_given), state.acceptance);
   if (ask.max_tokens == 0) return;
   if (state.is_given) given_->propose(ask, state.given, draft_);
-  const bool asks_model = may_ask_ && model_->may_draft(group);
   if (!draft_.empty() || (own_ == nullptr && !asks_model)) return;
   if (state.is_given && options_.method == DraftMethod::kRandom) return;
   ask.max_tokens = std::min(ask.max_tokens, most(false));

@@ -75,12 +75,18 @@ Status EncoderDecoderModelRunner::settle_limits() {
   const int32_t self = spec().find_kv(KvKind::kSelf);
   info_.block_size = self < 0 ? options_.block_size : info_.tables[static_cast<size_t>(self)].tokens_per_block;
   const DeviceMemory& memory = device_->memory();
-  memory_left_ = static_cast<uint64_t>(static_cast<double>(memory.free_bytes()) * kShareOfFreeMemory) / num_shares();
+  const uint64_t free = memory.free_bytes() - std::min(memory.free_bytes(), options_.reserved_memory);
+  memory_left_ = static_cast<uint64_t>(static_cast<double>(free) * kShareOfFreeMemory) / num_shares();
   memory_left_ = std::min(memory_left_, memory.max_operand_bytes());
   block_bytes_.own = block_bytes_.most = kv_layout(1, 0).block_bytes();
   block_bytes_.all = block_bytes_.own * num_shares();
   RETURN_IF_ERROR(agree_on_memory());
-  const std::optional<int32_t> asked = options_.max_model_len;
+  std::optional<int32_t> asked = options_.max_model_len;
+  if (asked.has_value() && options_.max_model_len_may_exceed) {
+    asked =
+        std::min(*asked, has_no_limit(spec()) ? ModelSpec::kMaxPositions
+                                              : std::max(spec().max_encoder_positions, spec().max_decoder_positions));
+  }
   const bool takes_default = has_no_limit(spec()) && !asked.has_value();
   const int32_t default_len = takes_default ? default_max_len() : kDefaultMaxLen;
   ASSIGN_OR_RETURN(const Lengths lengths, settle_lengths(spec(), asked, default_len));
@@ -259,7 +265,11 @@ Status EncoderDecoderModelRunner::size_kv() {
   // A model's positions say what its requests are like; a default that stands in for them says nothing.
   const int64_t load =
       blocks_of_request(has_no_limit(spec()) ? kUsualLen : ModelSpec::kNoLimit) * options_.max_num_seqs + reserved;
-  const uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
+  const auto least_wanted = static_cast<uint64_t>(longest + longest / 8 + 1) * block_bytes;
+  uint64_t wanted = static_cast<uint64_t>(std::max(longest + longest / 8, load)) * block_bytes;
+  if (options_.kv_memory_limit.has_value()) {
+    wanted = std::min(wanted, std::max(*options_.kv_memory_limit / num_shares(), least_wanted));
+  }
   const uint64_t memory = kv_memory_asked().value_or(std::min(wanted, memory_left_));
   if (options_.kv_cache_memory.has_value()) {
     const uint64_t asked = *options_.kv_cache_memory;

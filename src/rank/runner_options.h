@@ -37,10 +37,14 @@ struct ModelRunnerOptions {
   // Caps both sides (but not the fixed window of a media encoder). Unset: the model's positions; for a model without
   // a limit 8192, or what the KV pool holds if less.
   std::optional<int32_t> max_model_len;
+  bool max_model_len_may_exceed = false;  // a model of fewer positions has those; false: that is an error
   std::optional<uint64_t>
-      kv_cache_memory;       // bytes; unset: what the largest load can use, within what the machine has left
-  uint64_t swap_space = 0;   // bytes
-  int32_t num_replicas = 1;  // share these bytes, and the free memory of the machine
+      kv_cache_memory;  // bytes; unset: what the largest load can use, within what the machine has left
+  // Of what kv_cache_memory leaves open: the most bytes, unless one longest request takes more. A draft model's.
+  std::optional<uint64_t> kv_memory_limit;
+  uint64_t reserved_memory = 0;  // bytes of the machine's free memory that are left to others: to a draft model
+  uint64_t swap_space = 0;       // bytes
+  int32_t num_replicas = 1;      // share these bytes, and the free memory of the machine
   double watermark = 0.01;
   // Rows that other processes encode are taken into blocks of the pool, which gets a table for them.
   bool takes_remote_rows = false;

@@ -57,6 +57,7 @@ struct EngineConfig {
   bool share_identical_inputs = true;
   std::string speculative_config;  // JSON (speculation_options.h); "": requests' own drafts alone
   std::optional<int32_t> num_speculative_tokens;
+  std::string draft_model;    // the folder of speculative_config's model; "": as it is written there
   bool caches_inputs = true;  // encoder inputs stay for later requests; only with share_identical_inputs
   // Bytes of the pool that these and prefixes may have; unset: a sixteenth of the machine's memory.
   std::optional<uint64_t> encoder_cache_memory;

@@ -5,6 +5,7 @@
 
 #include "attention/backends.h"
 #include "quantized/quantization_config.h"
+#include "speculation/speculation_options.h"
 #include "startup/choose_device.h"
 #include "startup/engine_config.h"
 
@@ -205,6 +206,11 @@ StatusOr<std::vector<AskedFeature>> asked_features(const EngineConfig& config, c
   for (const auto& [flag, value] : flags) {
     ASSIGN_OR_RETURN(AskedFeature feature, asked_by_flag(flag, value));
     asked.push_back(std::move(feature));
+  }
+  ASSIGN_OR_RETURN(const SpeculationOptions drafts,
+                   settle_speculation(config.speculative_config, config.num_speculative_tokens));
+  if (drafts.method == DraftMethod::kModel) {
+    asked.push_back({Feature::kDraftModel, "--speculative-config: method model"});
   }
   RETURN_IF_ERROR(list_files_features(model, asked));
   return asked;

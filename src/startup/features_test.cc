@@ -155,13 +155,29 @@ constexpr QuantProbe kQuantProbes[] = {
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), server/chat_test.cc (chats),
 // apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
 // (separated encoders), foreign_*_test.cc (files of other programs), the tests below (LoRA).
-const std::set<Feature> kProvedElsewhere = {
-    Feature::kStreaming,        Feature::kChat,         Feature::kScore,          Feature::kContinuousBatching,
-    Feature::kPagedSelfKv,      Feature::kPagedCrossKv, Feature::kBlockSizes,     Feature::kPoison,
-    Feature::kSharedInputs,     Feature::kCachedInputs, Feature::kPinnedInputs,   Feature::kPrefixCaching,
-    Feature::kChunkedPrefill,   Feature::kSpeculation,  Feature::kShortlists,     Feature::kLora,
-    Feature::kForeignFiles,     Feature::kDraftModel,   Feature::kTensorParallel, Feature::kPipelineParallel,
-    Feature::kSeparatedEncoder, Feature::kVulkan};
+const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
+                                            Feature::kChat,
+                                            Feature::kScore,
+                                            Feature::kContinuousBatching,
+                                            Feature::kPagedSelfKv,
+                                            Feature::kPagedCrossKv,
+                                            Feature::kBlockSizes,
+                                            Feature::kPoison,
+                                            Feature::kSharedInputs,
+                                            Feature::kCachedInputs,
+                                            Feature::kPinnedInputs,
+                                            Feature::kPrefixCaching,
+                                            Feature::kChunkedPrefill,
+                                            Feature::kSpeculation,
+                                            Feature::kShortlists,
+                                            Feature::kLora,
+                                            Feature::kForeignFiles,
+                                            Feature::kDraftModel,
+                                            Feature::kDraftHeads,
+                                            Feature::kTensorParallel,
+                                            Feature::kPipelineParallel,
+                                            Feature::kSeparatedEncoder,
+                                            Feature::kVulkan};
 
 class FeaturesTest : public ::testing::Test {
  protected:

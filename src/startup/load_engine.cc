@@ -14,6 +14,7 @@
 #include "rank/loopback_executor.h"
 #include "rank/model_fingerprint.h"
 #include "startup/choose_device.h"
+#include "startup/draft_model.h"
 #include "startup/encoder_part.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
@@ -137,8 +138,8 @@ struct EngineLinks {
 
 // One for each runner: the first, and its replicas.
 Status make_engines(const EngineConfig& config, const RunnerChoices& choices,
-                    std::unique_ptr<EncoderDecoderModelRunner> first, const EngineLinks& to, const Clock& clock,
-                    LoadedModel& loaded) {
+                    std::unique_ptr<EncoderDecoderModelRunner> first, LoadedDraftModel draft, const EngineLinks& to,
+                    const Clock& clock, LoadedModel& loaded) {
   const InstanceLinks* const links = to.instance;
   const ReplicaCpus& cpus = choices.cpus;
   ASSIGN_OR_RETURN(LLMEngine::Options options, engine_options(config, loaded.info, choices.encode_slice));
@@ -162,16 +163,22 @@ Status make_engines(const EngineConfig& config, const RunnerChoices& choices,
     if (config.debug_loopback_plans) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
     return executor;
   };
-  const auto make = [&](std::unique_ptr<Executor> executor) {
-    return std::make_unique<LLMEngine>(options, std::move(executor), loaded.tokenizer.get(), clock);
+  const auto make = [&](std::unique_ptr<Executor> executor, std::unique_ptr<EncoderDecoderModelRunner> drafting) {
+    DraftModel model{nullptr, draft.shares_encoder};
+    if (drafting != nullptr) model.executor = executor_of(std::move(drafting));
+    return std::make_unique<LLMEngine>(options, std::move(executor), loaded.tokenizer.get(), clock, std::move(model));
   };
   for (int32_t i = 1; i < config.replicas; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner, first->create_replica(cpus.of_replica(i)));
-    loaded.more_engines.push_back(make(executor_of(std::move(runner))));
+    std::unique_ptr<EncoderDecoderModelRunner> drafting;
+    if (draft.runner != nullptr) {
+      ASSIGN_OR_RETURN(drafting, draft.runner->create_replica(cpus.of_replica(i)));
+    }
+    loaded.more_engines.push_back(make(executor_of(std::move(runner)), std::move(drafting)));
   }
   std::unique_ptr<Executor> executor = executor_of(std::move(first));
   if (links != nullptr) RETURN_IF_ERROR(RemoteInputs::check(options.remote, *executor));
-  loaded.engine = make(std::move(executor));
+  loaded.engine = make(std::move(executor), std::move(draft.runner));
   if (config.replicas > 1)
     log_info("replicas: ", config.replicas,
              " engines over one set of weights; threads, step memory and KV cache are each one's");
@@ -263,11 +270,16 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
     ASSIGN_OR_RETURN(options.remote_rows_dtype, transfer_dtype(config));
   }
   set_ranks(config, to.ranks.get(), options);
+  ASSIGN_OR_RETURN(const OpenedDraftModel draft,
+                   open_draft_model(config, loaded.model_config, *weights, loaded.tokenizer.get()));
+  options.reserved_memory = draft.memory();
   ASSIGN_OR_RETURN(std::unique_ptr<EncoderDecoderModelRunner> runner,
                    EncoderDecoderModelRunner::create(loaded.model_config, weights, options));
   take_info(runner->info(), choices, loaded);
+  ASSIGN_OR_RETURN(LoadedDraftModel drafting,
+                   load_draft_model(draft, config, choices, loaded.info, loaded.model_config, *weights));
   if (to.ranks != nullptr) RETURN_IF_ERROR(begin_ranks(config, *to.ranks, begin, loaded));
-  return make_engines(config, choices, std::move(runner), to, clock, loaded);
+  return make_engines(config, choices, std::move(runner), std::move(drafting), to, clock, loaded);
 }
 
 Status check_ranks(const EngineConfig& config, const EngineLinks& to) {
@@ -283,9 +295,21 @@ Status check_ranks(const EngineConfig& config, const EngineLinks& to) {
   return ok_status();
 }
 
+// A draft model is beside one that is whole in this process.
+Status check_draft_model(const EngineConfig& config, const EngineLinks& to) {
+  if (to.instance == nullptr && to.ranks == nullptr) return ok_status();
+  ASSIGN_OR_RETURN(const SpeculationOptions options,
+                   settle_speculation(config.speculative_config, config.num_speculative_tokens));
+  if (options.method != DraftMethod::kModel) return ok_status();
+  return unimplemented("--speculative-config: method model: not with ",
+                       to.instance != nullptr ? "--epd or --role" : "a model over several ranks",
+                       ": it drafts for a model that is whole in one process");
+}
+
 StatusOr<LoadedModel> load_checked(const EngineConfig& config, const EngineLinks& to, const Clock& clock) {
   const InstanceLinks* const links = to.instance;
   RETURN_IF_ERROR(check_ranks(config, to));
+  RETURN_IF_ERROR(check_draft_model(config, to));
   LoadedModel loaded;
   loaded.config = config;
   ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
