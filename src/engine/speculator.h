@@ -38,7 +38,7 @@ class Speculator final {
   void draft(SchedulerOutputs& scheduled);
   // Adds the groups whose encoder rows the draft model takes to the plan's captures. Call after the rows were planned.
   void plan_captures(StepPlan& plan) const;
-  // Takes these rows out of the step's output. Call when nobody else reads them any more.
+  // Takes these rows out of the step's output. Call when nothing else reads them any more.
   void take_rows(StepOutput& output);
   // Call after the step was executed and its tokens were appended.
   void count(const StepPlan& plan, const StepOutput& output, std::span<const OutputProcessor::DraftOutcome> outcomes,

@@ -150,7 +150,7 @@ StatusOr<OpenedDraftModel> open_draft_model(const EngineConfig& config, const Mo
   OpenedDraftModel opened;
   ASSIGN_OR_RETURN(const SpeculationOptions options,
                    settle_speculation(config.speculative_config, config.num_speculative_tokens));
-  if (options.method != DraftMethod::kModel) return opened;
+  if (options.method != DraftMethod::kModel || options.num_speculative_tokens == 0) return opened;
   if (is_vulkan(config)) {
     return unimplemented("--speculative-config: method model: not with --device ", config.device,
                          ": draft models are the processor's alone");
@@ -160,6 +160,8 @@ StatusOr<OpenedDraftModel> open_draft_model(const EngineConfig& config, const Mo
   StatusOr<ModelFiles> files = ModelFiles::open(opened.folder);
   if (!files.ok()) return explain(files.status());
   StatusOr<LoadedTokenizer> loaded = load_model_tokenizer(opened.folder);
+  const bool has_none = absl::IsNotFound(loaded.status()) || absl::IsUnimplemented(loaded.status());
+  if (!loaded.ok() && !has_none) return explain(loaded.status());
   if (loaded.ok()) {
     opened.model_config = std::move(loaded->model_config);
   } else {
