@@ -5,7 +5,7 @@
 #include "apps/jsonl_loop.h"
 #include "apps/model_source.h"
 #include "apps/verbs.h"
-#include "startup/load_engine.h"
+#include "startup/model_tokenizer.h"
 
 namespace transept {
 namespace {

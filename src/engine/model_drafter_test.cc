@@ -35,6 +35,25 @@ struct Drafting {
   bool caches = false;
 };
 
+// Fails from a step on.
+class FailingExecutor final : public Executor {
+ public:
+  FailingExecutor(std::unique_ptr<Executor> of, int32_t num_steps) : of_(std::move(of)), num_left_(num_steps) {}
+
+  const ExecutorInfo& info() const override { return of_->info(); }
+  Status submit(const StepPlan& plan) override { return of_->submit(plan); }
+  Status collect(uint64_t step, StepOutput& output) override {
+    if (--num_left_ < 0) return absl::InternalError("it is broken");
+    return of_->collect(step, output);
+  }
+  ExecutorStats stats() const override { return of_->stats(); }
+  int32_t num_calls_after() const { return -num_left_; }
+
+ private:
+  std::unique_ptr<Executor> of_;
+  int32_t num_left_;
+};
+
 class ModelDrafts : public testing::FamilyRequests {
  protected:
   DraftModel draft_model(const Circumstances& setup, const Drafting& drafting) const {
@@ -51,6 +70,10 @@ class ModelDrafts : public testing::FamilyRequests {
   }
 
   std::unique_ptr<LLMEngine> make_drafted(const Circumstances& setup, const Drafting& drafting = {}) const {
+    return make_drafted(setup, drafting, draft_model(setup, drafting));
+  }
+  std::unique_ptr<LLMEngine> make_drafted(const Circumstances& setup, const Drafting& drafting,
+                                          DraftModel model) const {
     auto runner =
         EncoderDecoderModelRunner::create(config_, WeightMap::open(config_.path).value(), options_of(setup)).value();
     auto executor = std::make_unique<LocalExecutor>(std::move(runner));
@@ -62,7 +85,7 @@ class ModelDrafts : public testing::FamilyRequests {
     options.speculation.method = DraftMethod::kModel;
     options.speculation.num_speculative_tokens = 4;
     options.speculation.is_adaptive = false;
-    return std::make_unique<LLMEngine>(options, std::move(executor), nullptr, clock_, draft_model(setup, drafting));
+    return std::make_unique<LLMEngine>(options, std::move(executor), nullptr, clock_, std::move(model));
   }
 
   // Greedy and different ones, all at once.
@@ -80,8 +103,13 @@ class ModelDrafts : public testing::FamilyRequests {
 
   void step(LLMEngine& engine, Answers& answers) {
     std::vector<RequestOutput> outputs;
+    const EngineStats before = engine.stats();
+    const int64_t num_fed = engine.model_drafter() == nullptr ? 0 : engine.model_drafter()->num_fed_tokens();
     const Status stepped = engine.step(outputs);
     CHECK(stepped.ok(), error_message(stepped));
+    if (engine.model_drafter() != nullptr && engine.stats().num_prompt_tokens > before.num_prompt_tokens) {
+      EXPECT_EQ(engine.model_drafter()->num_fed_tokens(), num_fed) << "a prompt waited for drafts";
+    }
     for (const RequestOutput& output : outputs) {
       EXPECT_EQ(output.error, "");
       for (const CompletionOutput& one : output.outputs) {
@@ -255,6 +283,31 @@ TEST_P(ModelDrafts, EndWithWhatIsAborted) {
   finish(*engine);
   expect_all_right(*engine, 1);
   expect_nothing_left(*engine);
+}
+
+// At an encode, and at a step of several sequences: the answers go on without drafts.
+TEST_P(ModelDrafts, ABrokenModelDraftsNoMore) {
+  const Circumstances setup{.name = "plenty", .max_num_batched_tokens = 64};
+  const std::unique_ptr<LLMEngine> bare = make_engine(setup);
+  add_greedy(*bare, 5);
+  const Answers want = finish(*bare);
+  for (const bool shares_encoder : {false, true}) {
+    for (const int32_t num_steps : {0, 3, 7}) {
+      const Drafting drafting{.shares_encoder = shares_encoder};
+      DraftModel model = draft_model(setup, drafting);
+      auto failing = std::make_unique<FailingExecutor>(std::move(model.executor), num_steps);
+      const FailingExecutor& executor = *failing;
+      model.executor = std::move(failing);
+      const std::unique_ptr<LLMEngine> engine = make_drafted(setup, drafting, std::move(model));
+      add_greedy(*engine, 5);
+      EXPECT_EQ(finish(*engine), want);
+      EXPECT_EQ(executor.num_calls_after(), 1) << "it is not asked again";
+      EXPECT_EQ(engine->model_drafter()->num_sequences(), 0u);
+      EXPECT_EQ(engine->model_drafter()->blocks().get_num_free_device_blocks(),
+                engine->model_drafter()->blocks().num_device_blocks());
+      expect_nothing_left(*engine);
+    }
+  }
 }
 
 // Drafts of another model are wrong at times, or always; its vocabulary is the same.

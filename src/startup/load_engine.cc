@@ -18,47 +18,17 @@
 #include "startup/encoder_part.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
+#include "startup/model_tokenizer.h"
 #include "startup/open_weights.h"
 #include "startup/rank_worker.h"
 #include "startup/recognise_model.h"
 #include "startup/runner_choices.h"
 #include "startup/shortlist_file.h"
 #include "startup/weight_storage.h"
-#include "text/families/load_tokenizer.h"
 #include "weights/weight_map.h"
 
 namespace transept {
 namespace {
-
-TokenizerHints hints(const ModelConfig& config) {
-  TokenizerHints hints;
-  hints.model_type = config.model_type;
-  hints.vocab_size = config.vocab_size;
-  const auto text = [&](std::string_view key) {
-    const Json* value = config.raw.find(key);
-    return value != nullptr && value->is_string() ? value->as_string() : std::string();
-  };
-  hints.tokenizer_class = text("tokenizer_class");
-  const Json* decoder_vocab_size = config.raw.find("decoder_vocab_size");
-  if (decoder_vocab_size != nullptr && decoder_vocab_size->is_int()) {
-    hints.decoder_vocab_size = decoder_vocab_size->as_int();
-  }
-  const auto table = [&](std::string_view key) {
-    const Json* value = config.raw.find(key);
-    return value == nullptr ? Json() : *value;
-  };
-  hints.grapheme_chars = table("grapheme_chars");
-  hints.phoneme_chars = table("phoneme_chars");
-  hints.bos_token_id = config.bos_token_id;
-  hints.pad_token_id = config.pad_token_id;
-  if (!config.eos_token_ids.empty()) hints.eos_token_id = config.eos_token_ids.front();
-  return hints;
-}
-
-// Errors of a folder's tokenizer name files by their bare names, but for those that could not be read.
-Status with_folder(const Status& status, const std::string& dir) {
-  return error_message(status).starts_with(dir) ? status : with_prefix(status, dir);
-}
 
 StatusOr<PreemptionMode> parse_preemption_mode(const std::string& name) {
   if (name == "auto") return PreemptionMode::kAuto;
@@ -107,16 +77,6 @@ StatusOr<LLMEngine::Options> engine_options(const EngineConfig& config, const Ex
 }  // namespace
 
 namespace {
-
-StatusOr<LoadedTokenizer> load_checked_tokenizer(const std::string& model_dir) {
-  LoadedTokenizer loaded;
-  ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::open(model_dir));
-  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(files.folder()));
-  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(files.folder(), hints(loaded.model_config));
-  if (!tokenizer.ok()) return with_folder(tokenizer.status(), model_dir);
-  loaded.tokenizer = std::move(tokenizer).value();
-  return loaded;
-}
 
 Status load_speech_tokens(LoadedModel& loaded) {
   const auto token_id = [&](std::string_view spelling) {
@@ -189,15 +149,14 @@ Status make_engines(const EngineConfig& config, const RunnerChoices& choices,
 // `no_tokenizer` becomes the reason if there is none.
 Status load_tokenizer_of(LoadedModel& loaded, std::string& no_tokenizer) {
   const std::string& model = loaded.config.model;
-  StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
-      load_tokenizer(loaded.model_config.folder, hints(loaded.model_config));
+  StatusOr<std::unique_ptr<Tokenizer>> tokenizer = tokenizer_of(loaded.model_config);
   if (tokenizer.ok()) {
     loaded.tokenizer = std::move(tokenizer).value();
     return ok_status();
   }
   no_tokenizer = error_message(tokenizer.status());
   if (!absl::IsNotFound(tokenizer.status()) && !absl::IsUnimplemented(tokenizer.status())) {
-    return with_folder(tokenizer.status(), model);
+    return with_tokenizer_folder(tokenizer.status(), model);
   }
   // No tokenizer files at all, or of a kind that is not supported: ids still work.
   log_warning(model, ": ", no_tokenizer, ": only token ids can be given");
@@ -349,12 +308,6 @@ StatusOr<LoadedModel> load_and_explain(const EngineConfig& config, const EngineL
 }
 
 }  // namespace
-
-StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir) {
-  StatusOr<LoadedTokenizer> loaded = load_checked_tokenizer(model_dir);
-  if (!loaded.ok()) return explain_model_error(loaded.status(), model_dir);
-  return loaded;
-}
 
 StatusOr<LoadedModel> load_engine(const EngineConfig& config, const Clock& clock) {
   return load_and_explain(config, {}, clock);

@@ -7,20 +7,11 @@
 #include "base/clock.h"
 #include "base/communicator.h"
 #include "base/status.h"
-#include "core/model_config.h"
 #include "startup/engine_config.h"
 #include "startup/instance_links.h"
 #include "startup/loaded_model.h"
-#include "text/tokenizer.h"
 
 namespace transept {
-
-// What tokenising alone needs: no weights.
-struct LoadedTokenizer {
-  ModelConfig model_config;
-  std::unique_ptr<Tokenizer> tokenizer;
-};
-StatusOr<LoadedTokenizer> load_model_tokenizer(const std::string& model_dir);
 
 // Errors: whatever is wrong in the folder's files or the flags, by name; or what the folder is instead of a model
 // (startup/recognise_model.h). Borrows the clock.
