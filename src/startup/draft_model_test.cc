@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/quoted.h"
 #include "models/checkpoints_testing.h"
 #include "startup/thread_ranks_testing.h"
 #include "startup/tiny_model_testing.h"
@@ -19,6 +20,7 @@ using ::testing::AllOf;
 using testing::Answers;
 using testing::checkpoint_path;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Request;
 using testing::TestFolder;
 using testing::TinyBart;
@@ -108,7 +110,7 @@ TEST_F(DraftModelTest, AnEncoderIsTheSameTensorByTensor) {
 TEST_F(DraftModelTest, AnswersAreTheSameInEveryArrangement) {
   const std::vector<Request> list = requests();
   const Answers want = run(*load(config()).engine, list);
-  EngineConfig tiny = this->tiny(48), replicas = config(), bytes = config();
+  EngineConfig tiny = this->tiny(3 * 48), replicas = config(), bytes = config();
   replicas.replicas = 2;
   bytes.debug_loopback_plans = true;
   for (const EngineConfig& config : {tiny, replicas, bytes}) {
@@ -161,7 +163,7 @@ TEST_F(DraftModelTest, AnotherVocabularyIsRefusedByItsFirstId) {
   copy_.write("tokenizer.json", tokenizer->dump());
   EXPECT_THAT(refusal("bart-float32", folder),
               AllOf(HasSubstr("--speculative-config: model: " + folder), HasSubstr("another vocabulary"),
-                    HasSubstr("id 57 is \"" + second + "\", and here \"" + first + "\"")));
+                    HasSubstr("id 57 is " + in_quotes(second) + ", and here " + in_quotes(first))));
 }
 
 TEST_F(DraftModelTest, WithoutATokenizerVocabulariesAreComparedBySize) {
@@ -197,7 +199,7 @@ TEST_F(DraftModelTest, ALargerModelIsWarnedOf) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr(draft_.path() + " has more weights ("));
   ::testing::internal::CaptureStderr();
   load(with(config(), dir_.path()));
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "one of the same size may be meant";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("more weights"))) << "it may be meant";
 }
 
 }  // namespace
