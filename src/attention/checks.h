@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "attention/backend.h"
+#include "attention/kv_format.h"
+#include "base/check.h"
 
 namespace transept {
 
@@ -13,6 +15,17 @@ constexpr int64_t kBlockAlignment = 64;
 // Returns whether both backends support `wanted`: head_dim up to kMaxHeadDim, heads a multiple of KV heads, KV of
 // float32, float16, bfloat16 or int8. False: *why gives the reason.
 bool supports_attention(const AttentionCapabilities& wanted, std::string* why);
+
+// REQUIRES: one of these types.
+inline KvType kv_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return KvType::kFloat32;
+    case DType::kFloat16: return KvType::kFloat16;
+    case DType::kBFloat16: return KvType::kBFloat16;
+    case DType::kInt8: return KvType::kInt8;
+    default: CHECK(false, "KV of ", dtype_name(dtype)); return KvType::kFloat32;
+  }
+}
 
 // CHECKs shapes against each other: the caller builds them, and no request can make them wrong. A dry run has no cache
 // and no lists yet: it checks only the tensors of the step.

@@ -39,17 +39,6 @@ AttendFunction select_attend(Isa isa, KvType type) {
   return select_kernels(isa).attend[static_cast<int>(type)];
 }
 
-// REQUIRES: one of the types that supports() takes.
-KvType kv_type(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32: return KvType::kFloat32;
-    case DType::kFloat16: return KvType::kFloat16;
-    case DType::kBFloat16: return KvType::kBFloat16;
-    case DType::kInt8: return KvType::kInt8;
-    default: CHECK(false, "KV of ", dtype_name(dtype)); return KvType::kFloat32;
-  }
-}
-
 // How an encoder attends over keys and values that it rounds to int8.
 struct RoundedKernels {
   void (*write)(const KvWrite& write);  // to one tile

@@ -15,6 +15,7 @@ constexpr Use kTwoIntoOne[] = {R, R, RW};
 constexpr Use kInPlace[] = {RW};
 constexpr Use kOneToOne[] = {R, W};
 constexpr Use kWriteKvUses[] = {R, R, R, W};
+constexpr Use kMergeKvUses[] = {R, R, R, RW};  // rows share words
 constexpr Use kAttentionUses[] = {R, R, R, R, R, R, W};
 
 constexpr size_t words(size_t count) { return count * sizeof(uint32_t); }
@@ -36,9 +37,6 @@ const KernelSpec kGatedActivationKernel{"gated_activation", kTwoToOne, words(5)}
 const KernelSpec kAddRowsKernel{"add_rows", kTwoIntoOne, words(4)};
 const KernelSpec kRopeKernel{"rope", kTwoIntoOne, words(5)};
 const KernelSpec kTransposeKernel{"transpose", kOneToOne, words(3)};
-const KernelSpec kWriteKvKernel{"write_kv", kWriteKvUses, words(8)};
-const KernelSpec kAttentionKernel{"attention", kAttentionUses, words(21)};
-const KernelSpec kCaptureKernel{"capture", kAttentionUses, words(24)};
 const KernelSpec kChooseKernel{"choose", kOneToOne, words(2)};
 const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8)},
                                        {"product_float16", kProductUses, words(8)},
@@ -46,6 +44,19 @@ const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8
 const KernelSpec kGatherRowsKernels[3] = {{"gather_rows_float32", kTwoToOne, words(5)},
                                           {"gather_rows_float16", kTwoToOne, words(5)},
                                           {"gather_rows_bfloat16", kTwoToOne, words(5)}};
+
+const KernelSpec kWriteKvKernels[4] = {{"write_kv", kWriteKvUses, words(8)},
+                                       {"write_kv_float16", kMergeKvUses, words(8)},
+                                       {"write_kv_bfloat16", kMergeKvUses, words(8)},
+                                       {"write_kv_int8", kMergeKvUses, words(8)}};
+const KernelSpec kAttentionKernels[4] = {{"attention", kAttentionUses, words(21)},
+                                         {"attention_float16", kAttentionUses, words(21)},
+                                         {"attention_bfloat16", kAttentionUses, words(21)},
+                                         {"attention_int8", kAttentionUses, words(21)}};
+const KernelSpec kCaptureKernels[4] = {{"capture", kAttentionUses, words(24)},
+                                       {"capture_float16", kAttentionUses, words(24)},
+                                       {"capture_bfloat16", kAttentionUses, words(24)},
+                                       {"capture_int8", kAttentionUses, words(24)}};
 
 std::span<const VulkanShader> vulkan_shaders() {
 #define SHADER(name, spec) \
@@ -64,9 +75,18 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(add_rows, kAddRowsKernel),
                                          SHADER(rope, kRopeKernel),
                                          SHADER(transpose, kTransposeKernel),
-                                         SHADER(write_kv, kWriteKvKernel),
-                                         SHADER(attention, kAttentionKernel),
-                                         SHADER(capture, kCaptureKernel),
+                                         SHADER(write_kv, kWriteKvKernels[0]),
+                                         SHADER(write_kv_float16, kWriteKvKernels[1]),
+                                         SHADER(write_kv_bfloat16, kWriteKvKernels[2]),
+                                         SHADER(write_kv_int8, kWriteKvKernels[3]),
+                                         SHADER(attention, kAttentionKernels[0]),
+                                         SHADER(attention_float16, kAttentionKernels[1]),
+                                         SHADER(attention_bfloat16, kAttentionKernels[2]),
+                                         SHADER(attention_int8, kAttentionKernels[3]),
+                                         SHADER(capture, kCaptureKernels[0]),
+                                         SHADER(capture_float16, kCaptureKernels[1]),
+                                         SHADER(capture_bfloat16, kCaptureKernels[2]),
+                                         SHADER(capture_int8, kCaptureKernels[3]),
                                          SHADER(choose, kChooseKernel),
                                          SHADER(product_float32, kProductKernels[0]),
                                          SHADER(product_float16, kProductKernels[1]),

@@ -18,10 +18,11 @@ constexpr uint32_t kPushBytes = kMaxOperands * 4 + kMaxArgumentBytes;
 
 extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kRowSumsKernel, kMeanKernel, kNormalizeKernel,
     kDepthwiseConvKernel, kChannelProductsKernel, kSoftmaxRowsKernel, kMixChannelsKernel, kMeanOfRowsKernel,
-    kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kWriteKvKernel, kAttentionKernel,
-    kCaptureKernel, kChooseKernel;
+    kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kChooseKernel;
 // By format: float32, float16, bfloat16.
 extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
+// By the type of KV in blocks (KvType, attention/kv_format.h).
+extern const KernelSpec kWriteKvKernels[4], kAttentionKernels[4], kCaptureKernels[4];
 
 struct VulkanShader {
   const KernelSpec* spec;

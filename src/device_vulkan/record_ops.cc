@@ -149,14 +149,18 @@ namespace {
 
 void check_kv(const DeviceKv& kv) {
   CHECK(kv.num_blocks > 0 && kv.block_size > 0 && kv.kv_heads > 0 && kv.head_dim > 0 && kv.head_dim <= kMostDims);
-  const uint64_t floats = uint64_t{2} * kv.kv_heads * kv.block_size * kv.head_dim;
-  CHECK(floats <= kv.block_stride && kv.cache.size >= (uint64_t{kv.num_blocks - 1} * kv.block_stride + floats) * kWord);
+  const uint64_t bytes = static_cast<uint64_t>(kv_part_bytes(kv.type, kv.block_size, kv.head_dim)) * kv.kv_heads;
+  const uint64_t stride = uint64_t{kv.block_stride} * kWord;
+  CHECK(bytes <= stride && kv.cache.size >= uint64_t{kv.num_blocks - 1} * stride + bytes);
 }
 
 struct Keys {
   BufferRange k, v, tables;
   uint32_t block_size, block_stride, num_blocks, k_stride, v_stride, kv_heads, head_dim;
+  KvType type = KvType::kFloat32;
 };
+
+size_t index_of(KvType type) { return static_cast<size_t>(type); }
 
 // The arguments of kernels/scores.glsl.
 std::vector<uint32_t> arguments_of(const DeviceAttention& args, const Keys& keys, uint32_t out_stride) {
@@ -199,14 +203,15 @@ void run(Recorder& recorder, const KernelSpec& kernel, const std::vector<uint32_
 
 void record(Recorder& recorder, const DeviceAttention& args, const Keys& keys) {
   CHECK(args.out.columns == args.q.columns && args.out.rows == args.q.rows);
-  run(recorder, kAttentionKernel, arguments_of(args, keys, args.out.stride),
+  run(recorder, kAttentionKernels[index_of(keys.type)], arguments_of(args, keys, args.out.stride),
       {args.q.range(), keys.k, keys.v, args.rows, keys.tables, bias_values(args), args.out.range()},
       {.x = args.q.rows, .y = args.heads});
 }
 
 Keys keys_of(const DeviceKv& kv, const BufferRange& tables) {
   check_kv(kv);
-  return {kv.cache, kv.cache, tables, kv.block_size, kv.block_stride, kv.num_blocks, 0, 0, kv.kv_heads, kv.head_dim};
+  return {kv.cache, kv.cache, tables,      kv.block_size, kv.block_stride, kv.num_blocks,
+          0,        0,        kv.kv_heads, kv.head_dim,   kv.type};
 }
 
 }  // namespace
@@ -216,7 +221,7 @@ void record_write_kv(Recorder& recorder, const DeviceMatrix& k, const DeviceMatr
   check_kv(kv);
   CHECK(k.columns == kv.kv_heads * kv.head_dim && v.columns == k.columns && v.rows == k.rows);
   CHECK(slots.size == uint64_t{k.rows} * kWord && uint64_t{kv.num_blocks} * kv.block_size <= UINT32_MAX);
-  run(recorder, kWriteKvKernel,
+  run(recorder, kWriteKvKernels[index_of(kv.type)],
       {kv.head_dim, k.stride, kv.head_dim, v.stride, kv.head_dim, kv.block_size, kv.block_stride,
        kv.num_blocks * kv.block_size},
       {k.range(), v.range(), slots, kv.cache}, {.x = k.rows, .y = kv.kv_heads});
@@ -232,7 +237,7 @@ void record_capture(Recorder& recorder, const DeviceAttention& args, const Devic
   const Keys keys = keys_of(kv, tables);
   std::vector<uint32_t> arguments = arguments_of(args, keys, capture.row_stride);
   arguments.insert(arguments.end(), {capture.num_rows, capture.index_stride, capture.num_keys});
-  run(recorder, kCaptureKernel, arguments,
+  run(recorder, kCaptureKernels[index_of(kv.type)], arguments,
       {args.q.range(), keys.k, capture.wanted, args.rows, keys.tables, bias_values(args), capture.out},
       {.x = capture.num_rows, .y = capture.num_heads});
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "attention/bias_kind.h"
+#include "attention/kv_format.h"
 #include "ops/activation_kind.h"
 #include "recording/recording.h"
 
@@ -81,15 +82,17 @@ void record_rope(Recorder& recorder, const DeviceMatrix& cosines, const DeviceMa
 // y[t][c] = x[c][t]. x: [y.columns, y.rows], dense.
 void record_transpose(Recorder& recorder, const BufferRange& x, const DeviceMatrix& y);
 
-// Blocks of one layer's K and V in float32, as the cpu backend lays them out (attention/kv_format.h).
+// Blocks of one layer's K and V, as the cpu backend lays them out (attention/kv_format.h).
 struct DeviceKv {
   BufferRange cache;  // from the layer's part of the first block on
   uint32_t num_blocks = 0;
   uint32_t block_size = 0;    // tokens
-  uint32_t block_stride = 0;  // floats from one block to the next
+  uint32_t block_stride = 0;  // words of 4 bytes from one block to the next
   uint32_t kv_heads = 0, head_dim = 0;
+  KvType type = KvType::kFloat32;
 };
-// k, v: [rows, kv_heads * head_dim]; slots: [rows] uint32, one beyond the blocks is left out.
+// k, v: [rows, kv_heads * head_dim], which are rounded as the cpu backend rounds them; slots: [rows] uint32, no two
+// equal, one beyond the blocks is left out.
 void record_write_kv(Recorder& recorder, const DeviceMatrix& k, const DeviceMatrix& v, const BufferRange& slots,
                      const DeviceKv& kv);
 

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "attention/checks.h"
-#include "attention/kv_format.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "device_vulkan/model_views.h"
@@ -18,9 +17,10 @@ DeviceKv kv_of(const VulkanTimeline& timeline, const AttentionMetadata& metadata
   return {.cache = timeline.range(cache.raw, static_cast<uint64_t>(bytes)),
           .num_blocks = to_u32(cache.dim(0)),
           .block_size = to_u32(metadata.block_size),
-          .block_stride = to_u32(cache.stride[0] / static_cast<int64_t>(sizeof(float))),
+          .block_stride = to_u32(cache.stride[0] / static_cast<int64_t>(sizeof(uint32_t))),
           .kv_heads = to_u32(num_kv_heads(args)),
-          .head_dim = to_u32((args.k.empty() ? args.q : args.k).dim(2))};
+          .head_dim = to_u32((args.k.empty() ? args.q : args.k).dim(2)),
+          .type = kv_type(metadata.kv_dtype)};
 }
 
 DeviceBias bias_of(const VulkanTimeline& timeline, const AttentionBias* bias) {
@@ -148,18 +148,12 @@ void attend(VulkanTimeline& timeline, AttentionType type, const AttentionMetadat
 }  // namespace
 
 bool VulkanAttention::supports(const AttentionCapabilities& wanted, std::string* why) const {
-  if (!supports_attention(wanted, why)) return false;
-  if (wanted.kv_dtype != DType::kFloat32) {
-    *why = str_cat("KV caches of ", dtype_name(wanted.kv_dtype), ": only float32 on a Vulkan device");
-    return false;
-  }
-  return true;
+  return supports_attention(wanted, why);
 }
 
 size_t VulkanAttention::block_bytes(const KvSpec& spec, int32_t block_size, DType kv_dtype) const {
-  CHECK(kv_dtype == DType::kFloat32);
-  return static_cast<size_t>(
-      round_up(kv_part_bytes(KvType::kFloat32, block_size, spec.head_dim) * spec.num_kv_heads, kBlockAlignment));
+  const int64_t part = kv_part_bytes(kv_type(kv_dtype), block_size, spec.head_dim);
+  return static_cast<size_t>(round_up(part * spec.num_kv_heads, kBlockAlignment));
 }
 
 void VulkanAttention::plan(Context& /*context*/, ForwardBatch& /*batch*/) const {}

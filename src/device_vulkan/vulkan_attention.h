@@ -1,4 +1,4 @@
-// The attention backend of the Vulkan device (attention/backend.h): KV in float32, in the blocks of the cpu backend.
+// The attention backend of the Vulkan device (attention/backend.h): KV in the blocks of the cpu backend.
 // Immutable: thread-safe.
 #pragma once
 

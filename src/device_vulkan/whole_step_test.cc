@@ -191,12 +191,12 @@ TEST(WholeStepTest, ADeclarationThatIsMissingShows) {
   const Choices right = run_checked(0, {});
   int num_spoiled = 0;
   for (const KernelSpec* spec :
-       {&kGatherRowsKernels[0], &kRmsNormKernel, &kProductKernels[0], &kRopeKernel, &kWriteKvKernel, &kAttentionKernel,
-        &kLayerNormKernel, &kGatedActivationKernel, &kAddRowsKernel, &kChooseKernel}) {
+       {&kGatherRowsKernels[0], &kRmsNormKernel, &kProductKernels[0], &kRopeKernel, &kWriteKvKernels[0],
+        &kAttentionKernels[0], &kLayerNormKernel, &kGatedActivationKernel, &kAddRowsKernel, &kChooseKernel}) {
     for (size_t operand = 0; operand < spec->operands.size(); ++operand) {
       // Bound, and not read here: a product's bias, attention's.
       if (spec == &kProductKernels[0] && operand == 2) continue;
-      if (spec == &kAttentionKernel && operand == 5) continue;
+      if (spec == &kAttentionKernels[0] && operand == 5) continue;
       for (const Use use : {Use::kRead, Use::kWrite}) {
         if (use == spec->operands[operand]) continue;
         int num_right = 0;

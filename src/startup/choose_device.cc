@@ -13,9 +13,6 @@ Status check_flags(const EngineConfig& config) {
   if (config.quantization != "none") {
     return refuse("quantization", config.quantization, "a Vulkan device multiplies with float32, float16 and bfloat16");
   }
-  if (config.kv_cache_dtype != "auto" && config.kv_cache_dtype != "float32") {
-    return refuse("kv-cache-dtype", config.kv_cache_dtype, "a Vulkan device has KV in float32 alone");
-  }
   if (config.pipeline_parallel_size > 1) {
     return refuse("pipeline-parallel-size", config.pipeline_parallel_size, "ranks are the processor's alone");
   }
