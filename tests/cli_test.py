@@ -29,10 +29,11 @@ def lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def serve(test, model, *flags, preexec_fn=None):
+def serve(test, model, *flags, preexec_fn=None, env=None):
     """A server's process, its URL, and its log until it was ready. It ends with the test."""
     process = subprocess.Popen([str(BINARY), "serve", str(model), "--port", "0", *flags], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn,
+                               env={**os.environ, **(env or {})})
     for step in (process.stderr.close, process.wait, process.kill):  # the last one first
         test.addCleanup(step)
     log = ""

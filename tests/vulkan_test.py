@@ -38,7 +38,7 @@ class RefusalsTest(unittest.TestCase):
         return err
 
     def test_flags_that_do_not_go_with_it_are_named(self):
-        for flag, value in (("quantization", "int8"), ("kv-cache-dtype", "float16"), ("encode-slice", "5")):
+        for flag, value in (("quantization", "int4"), ("quantization", "auto"), ("encode-slice", "5")):
             self.assertIn(f"--device vulkan:lavapipe with --{flag} {value}: ", self.refusal("--device", DEVICE, f"--{flag}", value))
         self.assertIn("--device vulkan:lavapipe with --tensor-parallel-size 2: ", self.refusal("--device", DEVICE, "--tensor-parallel-size", "2"))
         self.assertIn("not with --epd", self.refusal("--device", DEVICE, "--epd", "1E1D"))
@@ -85,6 +85,19 @@ class AnswersTest(unittest.TestCase):
                         self.assertIsNone(next(compare(name, expected, line), None), expected["id"])
         self.assertGreater(num_answers, 250)
 
+    def test_kv_of_every_type_gives_the_processors_tokens(self):
+        model = MODELS / "t5-float32"
+        for kv in ("float16", "bfloat16", "int8"):
+            with self.subTest(kv=kv):
+                tokens = []
+                for device in ("cpu", DEVICE):
+                    code, out, err = run("generate", model, "--input", model / "requests.jsonl", "--device", device, "--debug-poison",
+                                         "--kv-cache-dtype", kv, "--quantization", "int8", cwd=model, env=ENVIRONMENT)
+                    self.assertIn(code, (0, 1), err)
+                    tokens.append([[output["token_ids"] for output in json.loads(line).get("outputs", [])] for line in out.splitlines()])
+                self.assertEqual(tokens[1], tokens[0])
+                self.assertGreater(len(tokens[0]), 5)
+
     def test_a_transcript_with_times_of_words(self):
         model = make_model(self.scratch / "model")
         write_syllables(self.scratch / "a.wav", 8)
@@ -101,8 +114,7 @@ class AnswersTest(unittest.TestCase):
         self.assertTrue(words[0])
 
     def test_replicas_of_a_server_share_the_device(self):
-        os.environ.setdefault("VK_ICD_FILENAMES", LAVAPIPE)
-        _, url, log = serve(self, MODELS / "t5-float32", "--device", DEVICE, "--replicas", "2")
+        _, url, log = serve(self, MODELS / "t5-float32", "--device", DEVICE, "--replicas", "2", env=ENVIRONMENT)
         self.assertIn("device: llvmpipe", log)
         ask = json.dumps({"prompt": "one two three", "max_tokens": 8, "temperature": 0, "n": 1}).encode()
         texts = set()

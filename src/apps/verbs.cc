@@ -183,7 +183,7 @@ const std::vector<Verb>& verbs() {
        "transept inspect openai/whisper-small --quantization int8 --json"},
       {"doctor", "", "what this machine has for inference: what is good, what is not, what to do", doctor_flags,
        run_doctor, "transept doctor\ntransept doctor --json"},
-      {"devices", "", "the Vulkan devices of this machine, and why one cannot be used; no model runs on one yet",
+      {"devices", "", "the Vulkan devices of this machine, for --device, and why one cannot be used",
        devices_flags, run_devices, "transept devices\ntransept devices --json"},
       {"pack", "MODEL OUT", "a copy of a model that is mapped and not converted when it is loaded", pack_flags,
        run_pack, "transept pack g2p packed/ --quantization int8"},

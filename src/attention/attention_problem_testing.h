@@ -94,6 +94,22 @@ struct AttentionProblem {
   }
 };
 
+// For loops over all of them.
+inline constexpr AttentionType kAttentionTypes[] = {AttentionType::kEncoder, AttentionType::kDecoder,
+                                                    AttentionType::kEncoderDecoder};
+inline constexpr BiasForm kBiasForms[] = {BiasForm::kFull,    BiasForm::kByKey, BiasForm::kByHead, BiasForm::kKeysApart,
+                                          BiasForm::kMasking, BiasForm::kT5,    BiasForm::kAlibi};
+
+// A problem of two heads, causal where its type is.
+inline AttentionProblem problem_of(AttentionType type, std::vector<KeyOwner> owners) {
+  AttentionProblem p;
+  p.type = type;
+  p.heads = p.kv_heads = 2;
+  p.causal = type == AttentionType::kDecoder;
+  p.owners = std::move(owners);
+  return p;
+}
+
 // A float in (-2, 2) from five numbers; which: 0 q, 1 k, 2 v, 3 bias.
 inline float value_at(uint32_t which, uint32_t owner, uint32_t a, uint32_t b, uint32_t c) {
   uint64_t h = 0x9E3779B97F4A7C15u;

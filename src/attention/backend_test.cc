@@ -121,10 +121,8 @@ AttentionProblem problem(AttentionType type) {
   return p;
 }
 
-constexpr AttentionType kTypes[] = {AttentionType::kEncoder, AttentionType::kDecoder, AttentionType::kEncoderDecoder};
-
 TEST_P(BackendTest, IsRightForEveryTypeAndHeadSize) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     for (const int dim : {1, 8, 16, 24, 36, 40, 64, 80, 96, 128}) {
       AttentionProblem p = problem(type);
       p.heads = p.kv_heads = 2;
@@ -153,9 +151,8 @@ TEST_P(BackendTest, IsRightForEveryBlockSize) {
 }
 
 TEST_P(BackendTest, IsRightUnderEveryBias) {
-  for (const AttentionType type : kTypes) {
-    for (const BiasForm bias : {BiasForm::kFull, BiasForm::kByKey, BiasForm::kByHead, BiasForm::kKeysApart,
-                                BiasForm::kMasking, BiasForm::kT5, BiasForm::kAlibi}) {
+  for (const AttentionType type : kAttentionTypes) {
+    for (const BiasForm bias : kBiasForms) {
       AttentionProblem p = problem(type);
       p.bias = bias;
       p.dim = 20;
@@ -179,7 +176,7 @@ TEST_P(BackendTest, IsRightUnderOneBiasForAllSequences) {
 }
 
 TEST_P(BackendTest, SharesKeysAmongHeads) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     for (const int kv_heads : {1, 2, 3}) {
       AttentionProblem p = problem(type);
       p.heads = 6;
@@ -201,7 +198,7 @@ TEST_P(BackendTest, CausalityIsAFieldNotAType) {
 }
 
 TEST_P(BackendTest, CapturesProbabilitiesOfChosenHeads) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     for (const BiasForm bias : {BiasForm::kMasking, BiasForm::kT5, BiasForm::kAlibi}) {
       AttentionProblem p = problem(type);
       p.bias = bias;
@@ -252,7 +249,7 @@ TEST_P(BackendTest, RandomProblems) {
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(rng); };
   for (int i = 0; i < 40; ++i) {
     AttentionProblem p;
-    p.type = kTypes[pick(0, 2)];
+    p.type = kAttentionTypes[pick(0, 2)];
     p.causal = p.type == AttentionType::kDecoder || pick(0, 3) == 0;
     p.kv_heads = pick(1, 3);
     p.heads = p.kv_heads * pick(1, 3);
@@ -290,7 +287,7 @@ TEST_P(BackendTest, ManyRowsAreDividedAmongTasks) {
 }
 
 TEST_P(BackendTest, ADryRunAsksForTheSameMemoryAndTouchesNothing) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     const AttentionProblem p = problem(type);
     ThreadPool pool(2);
     Arena arena(size_t{8} << 20), measuring = Arena::measuring();
@@ -367,7 +364,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& v) { return variant_name(v.param); });
 
 TEST_P(BitsTest, DoNotDependOnBlockSizeBatchOrThreads) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     AttentionProblem batch = problem(type);
     batch.dim = 40;
     batch.bias = BiasForm::kByKey;

@@ -9,6 +9,8 @@ constexpr Use R = Use::kRead, W = Use::kWrite, RW = Use::kReadWrite;
 constexpr Use kThreeToOne[] = {R, R, R, W};
 constexpr Use kRmsNormUses[] = {R, R, W};
 constexpr Use kProductUses[] = {R, R, R, R, W};
+constexpr Use kProductInt8Uses[] = {R, R, R, R, R, R, R, W};
+constexpr Use kOneToTwo[] = {R, W, W};
 constexpr Use kNormalizeUses[] = {R, R, R, R, R, W};
 constexpr Use kTwoToOne[] = {R, R, W};
 constexpr Use kTwoIntoOne[] = {R, R, RW};
@@ -38,6 +40,9 @@ const KernelSpec kAddRowsKernel{"add_rows", kTwoIntoOne, words(4)};
 const KernelSpec kRopeKernel{"rope", kTwoIntoOne, words(5)};
 const KernelSpec kTransposeKernel{"transpose", kOneToOne, words(3)};
 const KernelSpec kChooseKernel{"choose", kOneToOne, words(2)};
+const KernelSpec kRoundRowsKernel{"round_rows", kOneToTwo, words(3)};
+const KernelSpec kProductInt8Kernel{"product_int8", kProductInt8Uses, words(8)};
+const KernelSpec kRoundHeadsKernel{"round_heads", kOneToOne, words(3)};
 const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8)},
                                        {"product_float16", kProductUses, words(8)},
                                        {"product_bfloat16", kProductUses, words(8)}};
@@ -91,6 +96,9 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(product_float32, kProductKernels[0]),
                                          SHADER(product_float16, kProductKernels[1]),
                                          SHADER(product_bfloat16, kProductKernels[2]),
+                                         SHADER(product_int8, kProductInt8Kernel),
+                                         SHADER(round_rows, kRoundRowsKernel),
+                                         SHADER(round_heads, kRoundHeadsKernel),
                                          SHADER(gather_rows_float32, kGatherRowsKernels[0]),
                                          SHADER(gather_rows_float16, kGatherRowsKernels[1]),
                                          SHADER(gather_rows_bfloat16, kGatherRowsKernels[2])};

@@ -18,7 +18,8 @@ constexpr uint32_t kPushBytes = kMaxOperands * 4 + kMaxArgumentBytes;
 
 extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kRowSumsKernel, kMeanKernel, kNormalizeKernel,
     kDepthwiseConvKernel, kChannelProductsKernel, kSoftmaxRowsKernel, kMixChannelsKernel, kMeanOfRowsKernel,
-    kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kChooseKernel;
+    kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kChooseKernel, kRoundRowsKernel,
+    kProductInt8Kernel, kRoundHeadsKernel;
 // By format: float32, float16, bfloat16.
 extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
 // By the type of KV in blocks (KvType, attention/kv_format.h).

@@ -54,7 +54,7 @@ Declared read(std::span<const uint32_t> words) {
 }
 
 TEST(KernelsTest, DeclareWhatTheirShadersDo) {
-  EXPECT_EQ(vulkan_shaders().size(), 33u);
+  EXPECT_EQ(vulkan_shaders().size(), 36u);
   std::set<std::string_view> names;
   for (const VulkanShader& shader : vulkan_shaders()) {
     const KernelSpec& spec = *shader.spec;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "device_vulkan/model_views.h"
+#include "device_vulkan/record_int8.h"
 #include "device_vulkan/vulkan_model_device.h"
 
 namespace transept {
@@ -145,6 +146,12 @@ void attend(VulkanTimeline& timeline, AttentionType type, const AttentionMetadat
   record_capture(recorder, attention, kv, staged[1], capture_of(timeline, args.capture->out, wanted, staged[2]));
 }
 
+void round_keys(VulkanTimeline& timeline, const AttentionArgs& args, const AttentionArgs& seen) {
+  const uint32_t heads = to_u32(args.k.dim(1));
+  record_round_heads(timeline.recorder(), matrix_of_heads(timeline, args.k), heads, matrix_of_heads(timeline, seen.k));
+  record_round_heads(timeline.recorder(), matrix_of_heads(timeline, args.v), heads, matrix_of_heads(timeline, seen.v));
+}
+
 }  // namespace
 
 bool VulkanAttention::supports(const AttentionCapabilities& wanted, std::string* why) const {
@@ -161,11 +168,19 @@ void VulkanAttention::plan(Context& /*context*/, ForwardBatch& /*batch*/) const 
 void VulkanAttention::run(Context& context, AttentionType type, const AttentionMetadata& metadata,
                           const AttentionArgs& args) const {
   check_attention_args(context, type, metadata, args, *this);
-  CHECK(type != AttentionType::kEncoder || metadata.kv_dtype == DType::kFloat32);
+  // An encoder's keys and values are rounded in step memory.
+  const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8 && !args.q.empty();
+  const Arena::Scope scope(context.arena);
+  AttentionArgs seen = args;
+  if (rounds) {
+    seen.k = context.arena.tensor(DType::kFloat32, {args.k.dim(0), args.k.dim(1), args.k.dim(2)});
+    seen.v = context.arena.tensor(DType::kFloat32, {args.k.dim(0), args.k.dim(1), args.k.dim(2)});
+  }
   if (context.dry_run) return;
   vulkan_of(context).space().with_timeline([&](VulkanTimeline& timeline) {
     if (writes_cache(type, args)) write_cache(timeline, metadata, args);
-    if (!args.q.empty()) attend(timeline, type, metadata, args);
+    if (rounds) round_keys(timeline, args, seen);
+    if (!args.q.empty()) attend(timeline, type, metadata, seen);
   });
 }
 

@@ -70,20 +70,13 @@ std::vector<KeyOwner> encoder_owners() {
 }
 
 AttentionProblem problem(AttentionType type) {
-  AttentionProblem p;
-  p.type = type;
-  p.heads = p.kv_heads = 2;
-  p.causal = type == AttentionType::kDecoder;
-  p.owners = type == AttentionType::kDecoder          ? self_owners()
-             : type == AttentionType::kEncoderDecoder ? cross_owners()
-                                                      : encoder_owners();
-  return p;
+  return problem_of(type, type == AttentionType::kDecoder          ? self_owners()
+                          : type == AttentionType::kEncoderDecoder ? cross_owners()
+                                                                   : encoder_owners());
 }
 
-constexpr AttentionType kTypes[] = {AttentionType::kEncoder, AttentionType::kDecoder, AttentionType::kEncoderDecoder};
-
 TEST_P(VulkanAttentionTest, IsRightForEveryTypeAndHeadSize) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     for (const int dim : {1, 8, 20, 32, 64, 96, 256}) {
       AttentionProblem p = problem(type);
       p.dim = dim;
@@ -105,9 +98,8 @@ TEST_P(VulkanAttentionTest, IsRightForEveryBlockSize) {
 }
 
 TEST_P(VulkanAttentionTest, IsRightUnderEveryBias) {
-  for (const AttentionType type : kTypes) {
-    for (const BiasForm bias : {BiasForm::kFull, BiasForm::kByKey, BiasForm::kByHead, BiasForm::kKeysApart,
-                                BiasForm::kMasking, BiasForm::kT5, BiasForm::kAlibi}) {
+  for (const AttentionType type : kAttentionTypes) {
+    for (const BiasForm bias : kBiasForms) {
       AttentionProblem p = problem(type);
       p.bias = bias;
       expect_right(p);
@@ -117,7 +109,7 @@ TEST_P(VulkanAttentionTest, IsRightUnderEveryBias) {
 }
 
 TEST_P(VulkanAttentionTest, SharesKeysAmongHeads) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     for (const int kv_heads : {1, 3}) {
       AttentionProblem p = problem(type);
       p.heads = 6;
@@ -186,7 +178,7 @@ TEST_P(VulkanAttentionTest, GivesProbabilitiesOfTheRowsAndHeadsThatAreWanted) {
 
 // A sequence's bits are those that it has alone, in other blocks and in one step or several.
 TEST_P(VulkanAttentionTest, BitsDependOnTheRowAlone) {
-  for (const AttentionType type : kTypes) {
+  for (const AttentionType type : kAttentionTypes) {
     AttentionProblem together = problem(type);
     together.bias = BiasForm::kT5;
     const AttentionResult all = run(together);

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "device_vulkan/vulkan_rig_testing.h"
 #include "ops/ops_testing.h"
@@ -14,9 +13,9 @@ namespace transept {
 namespace {
 
 using test_util::random_floats;
-using testing::VulkanRig;
+using testing::VulkanRigTest;
 
-// A matrix of the device in rows with two more columns behind, and its values here.
+// A matrix of the device, and its values here.
 struct Matrix {
   DeviceMatrix there;
   std::vector<float> values;
@@ -26,40 +25,13 @@ struct Matrix {
   }
 };
 
-class VulkanChannelsTest : public ::testing::TestWithParam<bool> {
+class VulkanChannelsTest : public VulkanRigTest {
  protected:
-  void SetUp() override {
-    if (VulkanRig::get(GetParam()) == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
-  }
-  void TearDown() override {
-    if (VulkanRig::get(GetParam()) != nullptr) rig().clear();
-  }
-  VulkanRig& rig() { return *VulkanRig::get(GetParam()); }
-
   Matrix put(uint32_t rows, uint32_t columns, uint32_t seed, float offset = 0) {
-    Matrix matrix;
-    matrix.values = random_floats(size_t{rows} * columns, seed);
-    for (float& value : matrix.values) value += offset;
-    std::vector<float> wide(size_t{rows} * (columns + 2), kUntouched);
-    for (uint32_t i = 0; i < rows; ++i) {
-      std::memcpy(&wide[size_t{i} * (columns + 2)], &matrix.values[size_t{i} * columns], columns * sizeof(float));
-    }
-    matrix.there = {rig().put(wide), 0, rows, columns, columns + 2};
-    return matrix;
+    std::vector<float> values = random_floats(size_t{rows} * columns, seed);
+    for (float& value : values) value += offset;
+    return {put_matrix(values, rows, columns), values};
   }
-  std::vector<float> get(const DeviceMatrix& matrix) {
-    const std::vector<float> wide = rig().values(matrix.buffer, uint64_t{matrix.rows} * matrix.stride);
-    std::vector<float> values;
-    for (uint32_t i = 0; i < matrix.rows; ++i) {
-      const float* row = &wide[size_t{i} * matrix.stride];
-      EXPECT_EQ(row[matrix.columns], kUntouched);
-      EXPECT_EQ(row[matrix.columns + 1], kUntouched);
-      values.insert(values.end(), row, row + matrix.columns);
-    }
-    return values;
-  }
-
-  static constexpr float kUntouched = 7;
 };
 
 INSTANTIATE_TEST_SUITE_P(Builds, VulkanChannelsTest, ::testing::Bool(),

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "device_vulkan/model_views.h"
 #include "device_vulkan/record_channels.h"
+#include "device_vulkan/record_int8.h"
 #include "ops/cpu_ops.h"
 #include "ops/gemm.h"
 #include "ops/rope.h"
@@ -21,15 +22,42 @@ DeviceFormat format_of(const PackedMatrix& w) {
   return DeviceFormat::kFloat32;
 }
 
+// Step memory of rows that are rounded.
+struct RoundedRoom {
+  std::span<uint32_t> q, codes;
+};
+
+RoundedRoom make_room(Context& context, const TensorView& x, const PackedMatrix& w) {
+  const auto rows = static_cast<uint64_t>(x.dim(0)), k = static_cast<uint64_t>(w.k());
+  const uint64_t words = DeviceRoundedRows::q_words(rows, k, w.format().inputs);
+  return {context.arena.allocate_span<uint32_t>(static_cast<int64_t>(words)),
+          context.arena.allocate_span<uint32_t>(static_cast<int64_t>(2 * rows))};
+}
+
+DeviceRoundedRows rounded(const VulkanTimeline& timeline, const RoundedRoom& room, const TensorView& x,
+                          const PackedMatrix& w) {
+  return {timeline.range(room.q.data(), room.q.size_bytes()),
+          timeline.range(room.codes.data(), room.codes.size_bytes()), to_u32(x.dim(0)), to_u32(w.k()),
+          w.format().inputs};
+}
+
 }  // namespace
 
-// In parts of the output where one range cannot hold the weights.
+// In parts of the output where one range cannot hold the weights. Inputs of int8 are rounded in step memory, once for
+// all parts.
 void vulkan_ops::gemm(Context& context, const GemmInput& input, const PackedMatrix& w, const Epilogue& epilogue,
                       const TensorView& y) {
   CHECK(input.x.rank == 2 && y.rank == 2 && input.x.dim(1) == w.k() && y.dim(1) == w.n() && y.dim(0) == input.x.dim(0));
-  if (input.x.dim(0) == 0 || w.n() == 0 || context.dry_run) return;
+  CHECK(input.statistics == nullptr && input.ranks == nullptr, "inputs that ranks divide");
+  if (input.x.dim(0) == 0 || w.n() == 0) return;
+  const Arena::Scope scope(context.arena);
+  const bool is_int8 = w.format().weights == kInt8Format;
+  const RoundedRoom room = is_int8 ? make_room(context, input.x, w) : RoundedRoom();
+  if (context.dry_run) return;
   if (context.counters != nullptr) ++context.counters->num_matmuls;
   vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    if (is_int8)
+      record_round_rows(timeline.recorder(), matrix_of(timeline, input.x), rounded(timeline, room, input.x, w));
     const auto panel_bytes = static_cast<int64_t>(w.panel_bytes());
     const int64_t most = std::max<int64_t>(
         1, static_cast<int64_t>(std::min<uint64_t>(timeline.max_range_bytes(), INT64_MAX)) / panel_bytes);
@@ -40,9 +68,18 @@ void vulkan_ops::gemm(Context& context, const GemmInput& input, const PackedMatr
       DeviceEpilogue own{.activation = epilogue.activation};
       if (epilogue.bias != nullptr) own.bias = range_of(timeline, epilogue.bias + begin, end - begin);
       if (!epilogue.residual.empty()) own.residual = matrix_of(timeline, epilogue.residual.columns(begin, end));
-      const DeviceWeights weights{
-          timeline.range(w.panels() + panel * panel_bytes, static_cast<uint64_t>(panels * panel_bytes)),
-          to_u32(end - begin), to_u32(w.k()), format_of(w)};
+      const BufferRange bytes =
+          timeline.range(w.panels() + panel * panel_bytes, static_cast<uint64_t>(panels * panel_bytes));
+      if (is_int8) {
+        const int64_t outputs = panels * kPanelColumns;
+        const DeviceInt8Weights weights{bytes, range_of(timeline, w.scales() + begin, outputs),
+                                        timeline.range(w.sums() + begin, static_cast<uint64_t>(outputs) * 4),
+                                        to_u32(end - begin), to_u32(w.k())};
+        record_product(recorder, rounded(timeline, room, input.x, w), weights, own,
+                       matrix_of(timeline, y.columns(begin, end)));
+        continue;
+      }
+      const DeviceWeights weights{bytes, to_u32(end - begin), to_u32(w.k()), format_of(w)};
       record_product(recorder, matrix_of(timeline, input.x), weights, own, matrix_of(timeline, y.columns(begin, end)));
     }
   });

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "device_vulkan/vulkan_rig_testing.h"
@@ -16,45 +15,11 @@ namespace transept {
 namespace {
 
 using test_util::random_floats;
-using testing::VulkanRig;
+using testing::VulkanRigTest;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-class VulkanOpsTest : public ::testing::TestWithParam<bool> {
- protected:
-  void SetUp() override {
-    if (VulkanRig::get(GetParam()) == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
-  }
-  void TearDown() override {
-    if (VulkanRig::get(GetParam()) != nullptr) rig().clear();
-  }
-  VulkanRig& rig() { return *VulkanRig::get(GetParam()); }
-
-  // Rows with two more columns on either side, which nothing may touch.
-  DeviceMatrix put_matrix(const std::vector<float>& values, uint32_t rows, uint32_t columns) {
-    std::vector<float> wide(size_t{rows} * (columns + 4), kUntouched);
-    for (uint32_t i = 0; i < rows; ++i) {
-      std::memcpy(&wide[size_t{i} * (columns + 4) + 2], &values[size_t{i} * columns], columns * sizeof(float));
-    }
-    return {rig().put(wide), 8, rows, columns, columns + 4};
-  }
-  DeviceMatrix make(uint32_t rows, uint32_t columns) {
-    return put_matrix(std::vector<float>(size_t{rows} * columns, std::nanf("")), rows, columns);
-  }
-  std::vector<float> get(const DeviceMatrix& matrix) {
-    const uint32_t width = matrix.columns + 4;
-    const std::vector<float> wide = rig().values(matrix.buffer, uint64_t{matrix.rows} * width);
-    std::vector<float> values;
-    for (uint32_t i = 0; i < matrix.rows; ++i) {
-      const float* row = &wide[size_t{i} * width];
-      for (const uint32_t beside : {0u, 1u, width - 2, width - 1}) EXPECT_EQ(row[beside], kUntouched);
-      values.insert(values.end(), row + 2, row + 2 + matrix.columns);
-    }
-    return values;
-  }
-
-  static constexpr float kUntouched = 7;
-};
+class VulkanOpsTest : public VulkanRigTest {};
 
 INSTANTIATE_TEST_SUITE_P(Builds, VulkanOpsTest, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "Reversed" : "Straight"; });

@@ -3,6 +3,8 @@
 // thread.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +69,24 @@ class VulkanRig final {
   std::unique_ptr<VulkanStream> stream_;
   Recorder recorder_;
   std::vector<BufferId> buffers_;
+};
+
+// Tests with a rig, straight or reversed as their parameter says.
+class VulkanRigTest : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (VulkanRig::get(GetParam()) == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
+  }
+  void TearDown() override {
+    if (VulkanRig::get(GetParam()) != nullptr) rig().clear();
+  }
+  VulkanRig& rig() { return *VulkanRig::get(GetParam()); }
+
+  // Rows with two more columns on either side, which nothing may touch.
+  DeviceMatrix put_matrix(const std::vector<float>& values, uint32_t rows, uint32_t columns);
+  DeviceMatrix make(uint32_t rows, uint32_t columns);  // of NaN
+  // What is in such rows now.
+  std::vector<float> get(const DeviceMatrix& matrix);
 };
 
 }  // namespace transept::testing

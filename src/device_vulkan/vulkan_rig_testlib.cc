@@ -1,7 +1,9 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -116,6 +118,34 @@ void VulkanRig::clear() {
   for (const BufferId buffer : buffers_) memory_->free(buffer);
   buffers_.clear();
   recorder_.finish();
+}
+
+namespace {
+constexpr float kUntouched = 7;
+}  // namespace
+
+DeviceMatrix VulkanRigTest::put_matrix(const std::vector<float>& values, uint32_t rows, uint32_t columns) {
+  std::vector<float> wide(size_t{rows} * (columns + 4), kUntouched);
+  for (uint32_t i = 0; i < rows; ++i) {
+    std::memcpy(&wide[size_t{i} * (columns + 4) + 2], &values[size_t{i} * columns], columns * sizeof(float));
+  }
+  return {rig().put(wide), 8, rows, columns, columns + 4};
+}
+
+DeviceMatrix VulkanRigTest::make(uint32_t rows, uint32_t columns) {
+  return put_matrix(std::vector<float>(size_t{rows} * columns, std::nanf("")), rows, columns);
+}
+
+std::vector<float> VulkanRigTest::get(const DeviceMatrix& matrix) {
+  const uint32_t width = matrix.columns + 4;
+  const std::vector<float> wide = rig().values(matrix.buffer, uint64_t{matrix.rows} * width);
+  std::vector<float> values;
+  for (uint32_t i = 0; i < matrix.rows; ++i) {
+    const float* row = &wide[size_t{i} * width];
+    for (const uint32_t beside : {0u, 1u, width - 2, width - 1}) EXPECT_EQ(row[beside], kUntouched);
+    values.insert(values.end(), row + 2, row + 2 + matrix.columns);
+  }
+  return values;
 }
 
 std::vector<std::string> VulkanRig::take_problems() { return std::exchange(*problems_, {}); }

@@ -70,6 +70,12 @@ class VulkanModels : public testing::FamilyRequests {
     for (const std::string& problem : opened().take_problems()) ADD_FAILURE() << problem;
   }
 
+  static bool is_of_few_families() {
+    const std::string& folder = GetParam();
+    return folder == "bart-float32" || folder == "t5-float32" || folder == "whisper-float16" ||
+           folder == "mllama-float32" || folder == testing::kWide;
+  }
+
   void expect_alike(const Answers& there, const Answers& here) {
     ASSERT_EQ(there.size(), here.size());
     for (const auto& [id, answer] : here) {
@@ -90,6 +96,38 @@ TEST_P(VulkanModels, WholeRequestsHaveTheProcessorsTokens) {
   Circumstances setup{.name = "vulkan", .backend = "auto"};
   const std::unique_ptr<LLMEngine> there = make_engine(setup, *opened().kind), here = make_engine(setup);
   expect_alike(run(*there), run(*here));
+}
+
+// Tokens are those of the cpu backend, which rounds queries and probabilities of int8, too; all numbers those of the
+// reference backend, which does not.
+TEST_P(VulkanModels, KvOfEveryTypeGivesTheReferencesAnswers) {
+  if (!is_of_few_families()) return;
+  const Answers exact = run(*make_engine({.name = "exact", .backend = "reference"}));
+  for (const DType kv : {DType::kFloat16, DType::kBFloat16, DType::kInt8}) {
+    SCOPED_TRACE(dtype_name(kv));
+    Circumstances setup{.name = "kv", .backend = "auto", .kv = kv}, reference = setup;
+    reference.backend = "reference";
+    const Answers there = run(*make_engine(setup, *opened().kind)), here = run(*make_engine(reference));
+    expect_alike(there, here);
+    EXPECT_NE(here, exact) << "nothing was rounded";
+    for (const auto& [id, answer] : run(*make_engine(setup))) EXPECT_EQ(there.at(id).ids, answer.ids) << id;
+  }
+}
+
+TEST_P(VulkanModels, WeightsInInt8GiveTheReferencesAnswers) {
+  if (GetParam() != testing::kWide) return;  // others are too narrow for int8
+  for (const DType kv : {DType::kFloat32, DType::kFloat16, DType::kInt8}) {
+    SCOPED_TRACE(dtype_name(kv));
+    Circumstances setup{.name = "int8", .backend = "auto", .weights = kInt8Format, .kv = kv}, reference = setup;
+    reference.backend = "reference";
+    const Answers there = run(*make_engine(setup, *opened().kind)), here = run(*make_engine(reference));
+    expect_alike(there, here);
+    Circumstances g = setup; g.isa = Isa::kGeneric;
+    Circumstances h = setup; h.isa = Isa::kAvx512;
+    Circumstances r = reference; r.isa = Isa::kGeneric;
+    const Answers a = run(*make_engine(setup)), b = run(*make_engine(g)), c = run(*make_engine(h)), d = run(*make_engine(r));
+    for (const auto& [id, answer] : here) for (size_t i = 0; i < answer.ids.size(); ++i) std::printf("XX %s/%zu: same %d%d%d%d%d device %g cpu %g generic %g avx512 %g refgen %g\n", id.c_str(), i, there.at(id).ids[i] == answer.ids[i], a.at(id).ids[i] == answer.ids[i], b.at(id).ids[i] == answer.ids[i], c.at(id).ids[i] == answer.ids[i], d.at(id).ids[i] == answer.ids[i], there.at(id).logprobs[i] - answer.logprobs[i],  a.at(id).logprobs[i] - answer.logprobs[i], b.at(id).logprobs[i] - answer.logprobs[i], c.at(id).logprobs[i] - answer.logprobs[i], d.at(id).logprobs[i] - answer.logprobs[i]);
+  }
 }
 
 // Small blocks, a pool for little more than one request: copies, swaps out and in.

@@ -25,10 +25,10 @@ class ReadBackSelector final : public Selector {
       CHECK(out.stride[0] == vocab);
       context.device.memory().copy_out(out.raw, some.raw, static_cast<size_t>(some.num_elements()) * sizeof(float));
     };
-    // Of the host's heap: what the processor's own selection takes of its step memory.
-    Arena scratch(Arena::kAlignment);
-    Context here{host_, scratch};
+    const int64_t overflows = scratch_->num_overflows();
+    Context here{host_, *scratch_};
     select_scored(here, vocab, hidden.dim(0), score, rows, output);
+    if (scratch_->num_overflows() > overflows) scratch_ = std::make_unique<Arena>(scratch_->high_water_bytes());
   }
   void dry_run(Context& context, const LmHead& lm_head, const TensorView& hidden, int64_t num_rows) const override {
     const Arena::Scope scope(context.arena);
@@ -42,6 +42,8 @@ class ReadBackSelector final : public Selector {
   }
 
   mutable CpuDevice host_;
+  // What the processor's own selection takes of its step memory: as much as the largest step so far.
+  mutable std::unique_ptr<Arena> scratch_ = std::make_unique<Arena>(Arena::kAlignment);
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ class VulkanKind final : public DeviceKind {
   }
   bool multiplies(const PackedFormat& format) const override {
     const WeightFormat& weights = format.weights;
-    return weights == kFloat32Format || weights == kFloat16Format || weights == kBFloat16Format;
+    return weights == kFloat32Format || weights == kFloat16Format || weights == kBFloat16Format ||
+           weights == kInt8Format;
   }
   std::string text() const override { return device_->text(); }
 

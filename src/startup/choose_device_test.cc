@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "startup/load_engine.h"
+#include "startup/rank_worker.h"
 
 namespace transept {
 namespace {
@@ -41,10 +42,12 @@ TEST_F(ChooseDeviceTest, TheProcessorIsNothingToOpen) {
 // Before a driver is asked for: machines without one say the same.
 TEST_F(ChooseDeviceTest, WhatDoesNotGoWithAVulkanDeviceIsRefusedByName) {
   EngineConfig config = on("vulkan:0");
-  config.quantization = "int8";
-  EXPECT_THAT(refusal(config), HasSubstr("--device vulkan:0 with --quantization int8: "));
+  config.quantization = "int4";
+  EXPECT_THAT(refusal(config), HasSubstr("--device vulkan:0 with --quantization int4: "));
   config.quantization = "auto";
   EXPECT_THAT(refusal(config), HasSubstr("--quantization auto: "));
+  config.quantization = "int8";
+  EXPECT_THAT(refusal(config), Not(HasSubstr("--quantization")));
   config = on("vulkan");
   for (const char* type : {"float16", "bfloat16", "int8"}) {
     config.kv_cache_dtype = type;
@@ -53,6 +56,7 @@ TEST_F(ChooseDeviceTest, WhatDoesNotGoWithAVulkanDeviceIsRefusedByName) {
   config = on("vulkan");
   config.tensor_parallel_size = 2;
   EXPECT_THAT(refusal(config), HasSubstr("--tensor-parallel-size 2: "));
+  EXPECT_EQ(error_message(check_rank_flags(config)), refusal(config)) << "asked before ranks are started";
   config = on("vulkan");
   config.encode_slice = "5";
   EXPECT_THAT(refusal(config), HasSubstr("--encode-slice 5: "));

@@ -12,6 +12,7 @@
 #include "rank/model_runner.h"
 #include "rank/rank_agreement.h"
 #include "rank/stage_layers.h"
+#include "startup/choose_device.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
 #include "startup/open_weights.h"
@@ -89,6 +90,7 @@ Status check_rank_flags(const EngineConfig& config) {
                             ": of the stages of --pipeline-parallel-size, which is 1");
   }
   if (config.num_ranks() == 1) return ok_status();
+  RETURN_IF_ERROR(check_device_flags(config));
   const auto refused = [&](std::string_view what) { return unimplemented(config.ranks_flag(), ": ", what); };
   if (!has_sum_tree(count)) {
     return unimplemented("--tensor-parallel-size ", count, ": sums of ranks have a tree for 1, 2, 4 or 8");

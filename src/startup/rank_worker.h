@@ -21,7 +21,7 @@ Duration rank_timeout(const EngineConfig& config);
 
 // Errors, of --tensor-parallel-size and --pipeline-parallel-size by name: numbers of ranks that sums have no tree for,
 // or too many; flags that ranks do not have (yet), with what would do; of --pipeline-layers, what no model's layers can
-// be.
+// be; a device that does not go with them. Asked before any rank's process is started.
 Status check_rank_flags(const EngineConfig& config);
 
 // Returns when the first rank has ended the group. Errors, which end the group, too: those of check_rank_flags(), of

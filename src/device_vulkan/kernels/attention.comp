@@ -52,7 +52,7 @@ void main() {
     const uint key = tile + lane();
     const bool is_seen = key >= begin && key < end;
     const float score = is_seen ? score_of(row, head, key) : kLowest;
-    const float now = max(highest, max_of_lanes(score));
+    const float now = higher(highest, highest_of_lanes(score));
     if (is_lowest(now)) continue;
     const float weight = is_lowest(score) ? 0.0 : exp_(score - now);
     const float kept = is_lowest(highest) ? 0.0 : exp_(highest - now);

@@ -72,12 +72,6 @@ uint largest_of_lanes(uint x) {
   return x;
 }
 
-// a / b to the nearest float32 for ordinary numbers: a device's own division may be off by 2.5 units in the last place.
-float divided(float a, float b) {
-  precise const float near = a / b;
-  return near + fma(-near, b, a) / b;
-}
-
 // The functions of ops/vec_math.h, term by term.
 float exp_(float x) {
   const float clamped = min(88.0, max(-87.3, x));

@@ -18,6 +18,18 @@ READS(5, float, bias)
 
 shared float queries[kMostDims];
 
+// NaN is the highest: a key that was never written shows.
+float higher(float a, float b) { return is_nan(a) || a > b ? a : b; }
+float highest_of_lanes(float x) {
+  for (uint distance = 1; distance < LANES; distance *= 2) {
+    exchange_[lane()] = x;
+    barrier();
+    x = higher(x, exchange_[lane() ^ distance]);
+    barrier();
+  }
+  return x;
+}
+
 void fetch_query(uint row, uint head) {
   for (uint d = lane(); d < (head_dim + 3) / 4 * 4; d += LANES) {  // zeros up to a word of keys
     queries[d] = d < head_dim ? q(row * q_stride + head * q_head_stride + d) : 0.0;

@@ -7,6 +7,7 @@
 // 16 bits is done with integers, whatever the device's own rounding is.
 #define LANES 32
 #include "dialect.glsl"
+#include "int8.glsl"
 #include "kv.glsl"
 
 ARGUMENTS(uint head_dim; uint k_stride; uint k_head_stride; uint v_stride; uint v_head_stride; uint block_size;
@@ -56,18 +57,7 @@ void put_element(uint part, uint element, float x) {
 float k_at(uint row, uint head, uint d) { return k(row * k_stride + head * k_head_stride + d); }
 float v_at(uint row, uint head, uint d) { return v(row * v_stride + head * v_head_stride + d); }
 
-// The scale of a row whose largest magnitude this is: NaN where an element is not finite.
-float scale_of(float largest) {
-  if (floatBitsToUint(largest) >= 0x7F800000u) return uintBitsToFloat(0x7FC00000u);
-  const float scale = divided(largest, 127.0);
-  return scale < 1.17549435e-38 ? 0.0 : scale;
-}
-// Magnitudes by their bits, which are in the order of the numbers: infinity and NaN are the largest.
-uint larger(uint largest, float x) { return max(largest, floatBitsToUint(x) & 0x7FFFFFFFu); }
-uint code_of(float x, float scale) {
-  if (!(scale > 0.0)) return 0;
-  return uint(int(clamp(roundEven(divided(x, scale)), -127.0, 127.0))) & 255u;
-}
+uint byte_of(float x, float scale) { return uint(code_of(x, scale)) & 255u; }
 
 void write_row(uint row, uint head, uint part, uint place) {
   uint most_k = 0, most_v = 0;
@@ -78,12 +68,12 @@ void write_row(uint row, uint head, uint part, uint place) {
   const float k_scale = scale_of(largest_of_lanes(most_k)), v_scale = scale_of(largest_of_lanes(most_v));
   for (uint g = lane(); g * 4 < head_dim; g += LANES) {
     uint four = 0;
-    for (uint i = 0; i < 4 && g * 4 + i < head_dim; ++i) four |= code_of(k_at(row, head, g * 4 + i), k_scale) << (8 * i);
+    for (uint i = 0; i < 4 && g * 4 + i < head_dim; ++i) four |= byte_of(k_at(row, head, g * 4 + i), k_scale) << (8 * i);
     set_cache(part + k_word(block_size, g, place), four ^ 0x80808080u);
   }
   const uint shift = place % 4 * 8;
   for (uint d = lane(); d < head_dim; d += LANES) {
-    put_bits(part + v_word(block_size, head_dim, place, d), 255u << shift, code_of(v_at(row, head, d), v_scale) << shift);
+    put_bits(part + v_word(block_size, head_dim, place, d), 255u << shift, byte_of(v_at(row, head, d), v_scale) << shift);
   }
   if (lane() != 0) return;
   // NaN in one is NaN in both: a reader of the key shows it.
