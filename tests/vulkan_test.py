@@ -86,7 +86,7 @@ class AnswersTest(unittest.TestCase):
         self.assertGreater(num_answers, 250)
 
     def test_kv_of_every_type_gives_the_processors_tokens(self):
-        model = MODELS / "t5-float32"
+        model = MODELS / "t5-float32"  # too narrow for int8, which is taken and changes nothing
         for kv in ("float16", "bfloat16", "int8"):
             with self.subTest(kv=kv):
                 tokens = []

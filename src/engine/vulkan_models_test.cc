@@ -76,7 +76,7 @@ class VulkanModels : public testing::FamilyRequests {
            folder == "mllama-float32" || folder == testing::kWide;
   }
 
-  void expect_alike(const Answers& there, const Answers& here) {
+  void expect_alike(const Answers& there, const Answers& here, float capture_bound = 1e-4f) {
     ASSERT_EQ(there.size(), here.size());
     for (const auto& [id, answer] : here) {
       SCOPED_TRACE(id);
@@ -86,7 +86,7 @@ class VulkanModels : public testing::FamilyRequests {
         // The gate of the goldens, a token.
         EXPECT_NEAR(other.logprobs[i], answer.logprobs[i], 1e-4 * static_cast<double>(answer.ids[i].size() + 1));
       }
-      expect_near(other.cross_attention, answer.cross_attention, 1e-4f, "captured attention");
+      expect_near(other.cross_attention, answer.cross_attention, capture_bound, "captured attention");
       expect_near(other.encoder, answer.encoder, 1e-4f, "rows of the encoder");
     }
   }
@@ -98,35 +98,37 @@ TEST_P(VulkanModels, WholeRequestsHaveTheProcessorsTokens) {
   expect_alike(run(*there), run(*here));
 }
 
-// Tokens are those of the cpu backend, which rounds queries and probabilities of int8, too; all numbers those of the
-// reference backend, which does not.
+// Tokens are those of the cpu backend, which rounds queries and probabilities over int8, too; numbers those of the
+// reference backend, which does not. Keys whose sums differ in their last bits are now and then rounded to the next
+// step of their type, and a probability p moves by p (1 - p) of what that does to its score.
 TEST_P(VulkanModels, KvOfEveryTypeGivesTheReferencesAnswers) {
   if (!is_of_few_families()) return;
   const Answers exact = run(*make_engine({.name = "exact", .backend = "reference"}));
-  for (const DType kv : {DType::kFloat16, DType::kBFloat16, DType::kInt8}) {
+  const std::pair<DType, float> steps[] = {
+      {DType::kFloat16, 0x1p-10f}, {DType::kBFloat16, 0x1p-7f}, {DType::kInt8, 1.0f / 127}};
+  for (const auto& [kv, step] : steps) {
     SCOPED_TRACE(dtype_name(kv));
     Circumstances setup{.name = "kv", .backend = "auto", .kv = kv}, reference = setup;
     reference.backend = "reference";
     const Answers there = run(*make_engine(setup, *opened().kind)), here = run(*make_engine(reference));
-    expect_alike(there, here);
+    expect_alike(there, here, step);
     EXPECT_NE(here, exact) << "nothing was rounded";
     for (const auto& [id, answer] : run(*make_engine(setup))) EXPECT_EQ(there.at(id).ids, answer.ids) << id;
   }
 }
 
+// Products and what an encoder's keys are rounded to. The cpu backend rounds more in an encoder, by level: its answers
+// over this folder are not the reference's.
 TEST_P(VulkanModels, WeightsInInt8GiveTheReferencesAnswers) {
   if (GetParam() != testing::kWide) return;  // others are too narrow for int8
+  const Answers exact = run(*make_engine({.name = "exact", .backend = "reference"}));
   for (const DType kv : {DType::kFloat32, DType::kFloat16, DType::kInt8}) {
     SCOPED_TRACE(dtype_name(kv));
     Circumstances setup{.name = "int8", .backend = "auto", .weights = kInt8Format, .kv = kv}, reference = setup;
     reference.backend = "reference";
     const Answers there = run(*make_engine(setup, *opened().kind)), here = run(*make_engine(reference));
     expect_alike(there, here);
-    Circumstances g = setup; g.isa = Isa::kGeneric;
-    Circumstances h = setup; h.isa = Isa::kAvx512;
-    Circumstances r = reference; r.isa = Isa::kGeneric;
-    const Answers a = run(*make_engine(setup)), b = run(*make_engine(g)), c = run(*make_engine(h)), d = run(*make_engine(r));
-    for (const auto& [id, answer] : here) for (size_t i = 0; i < answer.ids.size(); ++i) std::printf("XX %s/%zu: same %d%d%d%d%d device %g cpu %g generic %g avx512 %g refgen %g\n", id.c_str(), i, there.at(id).ids[i] == answer.ids[i], a.at(id).ids[i] == answer.ids[i], b.at(id).ids[i] == answer.ids[i], c.at(id).ids[i] == answer.ids[i], d.at(id).ids[i] == answer.ids[i], there.at(id).logprobs[i] - answer.logprobs[i],  a.at(id).logprobs[i] - answer.logprobs[i], b.at(id).logprobs[i] - answer.logprobs[i], c.at(id).logprobs[i] - answer.logprobs[i], d.at(id).logprobs[i] - answer.logprobs[i]);
+    EXPECT_NE(here, exact) << "nothing was rounded";
   }
 }
 
