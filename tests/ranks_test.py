@@ -1,5 +1,6 @@
 """--tensor-parallel-size N, --pipeline-parallel-size S: what ranks give together is what one gives, byte for byte, and they live and
 die together. Needs build/release/transept."""
+import contextlib
 import http.client
 import json
 import os
@@ -64,6 +65,28 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+@contextlib.contextmanager
+def cut_answers(test, complete):
+    """Answers that stream while the body runs, which cuts them: each ends in time, and none as a whole one. complete(): one of them."""
+    ends = []
+
+    def ask():
+        try:
+            ends.append(complete())
+        except (OSError, http.client.HTTPException) as error:
+            ends.append(str(error))
+    asking = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in asking:
+        thread.start()
+    time.sleep(1)
+    yield
+    for thread in asking:
+        thread.join(timeout=GONE_WITHIN)
+        test.assertFalse(thread.is_alive(), "somebody waits still")
+    test.assertEqual(len(ends), 3)
+    test.assertFalse(any("[DONE]" in end and "error" not in end for end in ends), "a cut answer is no whole one")
 
 
 class RankAnswersTest(unittest.TestCase):
@@ -280,25 +303,10 @@ class RankProcessesTest(unittest.TestCase):
 
     def test_a_killed_rank_ends_the_answers_in_flight(self):
         process, url, _, ranks = self.serve(2, "--max-model-len", "100000")
-        ends = []
-
-        def ask():
-            try:
-                ends.append(self.complete(url, 99000, stream=True))
-            except (OSError, http.client.HTTPException) as error:
-                ends.append(str(error))
-        asking = [threading.Thread(target=ask) for _ in range(3)]
-        for thread in asking:
-            thread.start()
-        time.sleep(1)
-        os.kill(ranks[0], signal.SIGKILL)
-        log = self.expect_end(process, ranks, 2)
+        with cut_answers(self, lambda: self.complete(url, 99000, stream=True)):
+            os.kill(ranks[0], signal.SIGKILL)
+            log = self.expect_end(process, ranks, 2)
         self.assertRegex(log, rf"step [0-9]+: rank 1 \(pid {ranks[0]}\) was ended by signal 9 \(Killed\)")
-        for thread in asking:
-            thread.join(timeout=GONE_WITHIN)
-            self.assertFalse(thread.is_alive(), "somebody waits still")
-        self.assertEqual(len(ends), 3)
-        self.assertFalse(any("[DONE]" in end and "error" not in end for end in ends), "a cut answer is no whole one")
 
     def test_a_rank_that_is_stopped_ends_the_group_in_time(self):
         process, url, _, ranks = self.serve(2, "--rank-timeout", "2")

@@ -17,16 +17,7 @@ namespace {
 using test_util::random_floats;
 using testing::VulkanRig;
 
-class VulkanStreamTest : public ::testing::TestWithParam<bool> {
- protected:
-  void SetUp() override {
-    if (VulkanRig::get(GetParam()) == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
-  }
-  void TearDown() override {
-    if (VulkanRig::get(GetParam()) != nullptr) rig().clear();
-  }
-  VulkanRig& rig() { return *VulkanRig::get(GetParam()); }
-};
+class VulkanStreamTest : public testing::VulkanRigTest {};
 
 INSTANTIATE_TEST_SUITE_P(Builds, VulkanStreamTest, ::testing::Bool(),
                          [](const auto& param) { return param.param ? "Reversed" : "Straight"; });
