@@ -1,4 +1,4 @@
-// The engine's only door to its ranks: an Executor fans each step's plan out to them (one today) and brings the result
+// The engine's only door to its ranks: an Executor fans each step's plan out to them and brings the result
 // back. submit and collect are apart so that step k + 1 may be planned while k runs; with one rank on a CPU collect
 // runs the step.
 #pragma once
@@ -17,6 +17,7 @@
 #include "kv/block.h"
 #include "kv/table_spec.h"
 #include "layers/packing.h"
+#include "layers/split.h"
 #include "models/model_spec.h"
 #include "rank/step_plan.h"
 #include "tensor/dtype.h"
@@ -65,9 +66,9 @@ struct ExecutorStats {
   int64_t num_arena_overflows = 0;
   // Of ranks that hold a model together; none: there is one.
   int32_t num_ranks = 0;
-  bool ranks_are_up = false;                     // they live and die together
-  double collective_seconds = 0;                 // of the first rank, in what all ranks do at once
-  std::array<double, 8> rank_wait_seconds = {};  // that each rank waited for the others in it
+  bool ranks_are_up = false;                              // they live and die together
+  double collective_seconds = 0;                          // of the first rank, in what all ranks do at once
+  std::array<double, kMostRanks> rank_wait_seconds = {};  // that each rank waited for the others in it
 };
 
 class Executor {
