@@ -155,7 +155,7 @@ class RankAnswersTest(unittest.TestCase):
         model = MODELS / "marian-float16"  # 2 and 3 layers
         requests = ["--input", model / "requests.jsonl"]
         wanted = answers(self.generate(model, 1, *requests)[1])
-        for layers in ("1,2", "2,1", "2,0/1,2", "0,2/2,1", "1,1,0/1,1,1", "0,0,2/1,1,1"):
+        for layers in ("1,2", "2,1", "2,0/1,2", "1,1/2,1", "1,1,0/1,1,1", "1,0,1/1,1,1"):
             stages = str(layers.split("/")[-1].count(",") + 1)
             found = self.generate(model, 1, *requests, "--pipeline-parallel-size", stages, "--pipeline-layers", layers)[1]
             self.assertEqual(answers(found), wanted, layers)
@@ -221,6 +221,7 @@ class RankAnswersTest(unittest.TestCase):
                              (["--pipeline-parallel-size", "2", "--kv-cache-memory", "1KiB"], "--kv-cache-memory"),
                              (["--pipeline-parallel-size", "2", "--pipeline-layers", "2,1"], "--pipeline-layers 2,1: these are 3 layers, and the decoder has 2"),
                              (["--pipeline-parallel-size", "2", "--pipeline-layers", "2"], "1 numbers for the 2 stages"),
+                             (["--pipeline-parallel-size", "2", "--pipeline-layers", "0,2/1,1"], "the first stage has at least one layer of the encoder"),
                              (["--pipeline-parallel-size", "2", "--pipeline-layers", "x"], "--pipeline-layers x: expected"),
                              (["--pipeline-layers", "1,1"], "--pipeline-layers 1,1: of the stages of --pipeline-parallel-size, which is 1")):
             code, out, err = run("generate", model, "x", *flags)

@@ -2,6 +2,7 @@
 // stage before and go to the one behind. Errors of the group are what the step ends with: its barrier says them again.
 #include <algorithm>
 
+#include "base/check.h"
 #include "rank/model_runner.h"
 
 namespace transept {
@@ -9,6 +10,8 @@ namespace transept {
 void EncoderDecoderModelRunner::make_stage() {
   if (loaded_.stages.empty()) return;
   stage_ = std::make_unique<StageLinks>(*options_.ranks, loaded_.place, loaded_.num_encoding_stages());
+  // An encode from layer 0 reads the inputs, with what the first stage alone has.
+  CHECK(stage_->place().is_first() || !stage_->encodes() || loaded_.own.encoder.begin > 0);
 }
 
 // Rows that are spliced belong to the embeddings, which the first stage reads.

@@ -77,7 +77,7 @@ uint64_t bytes_of(const WeightMap::Sample& sample) {
 }
 
 // As few bytes in the largest of the parts as can be, and then as even ones: layers[0, n) to the stages in order, at
-// least `least` to each, beside what each has already.
+// least `least` to each but the first, which gets one, beside what each has already.
 std::vector<int32_t> even_counts(const std::vector<uint64_t>& layers, const std::vector<uint64_t>& base, size_t least) {
   struct Cost {
     double most = std::numeric_limits<double>::infinity(), squares = 0;
@@ -91,8 +91,9 @@ std::vector<int32_t> even_counts(const std::vector<uint64_t>& layers, const std:
   std::vector<std::vector<size_t>> from(num_stages + 1, std::vector<size_t>(num_layers + 1));
   best[0][0] = {0, 0};
   for (size_t stage = 0; stage < num_stages; ++stage) {
-    for (size_t end = least * (stage + 1); end <= num_layers; ++end) {
-      for (size_t begin = 0; begin + least <= end; ++begin) {
+    const size_t at_least = stage == 0 ? 1 : least;
+    for (size_t end = at_least; end <= num_layers; ++end) {
+      for (size_t begin = 0; begin + at_least <= end; ++begin) {
         const double load = static_cast<double>(base[stage]) + sums[end] - sums[begin];
         const Cost& before = best[stage][begin];
         const Cost cost{std::max(before.most, load), before.squares + load * load};
@@ -194,8 +195,11 @@ StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_s
   }
   ASSIGN_OR_RETURN(counts.decoder,
                    parse_counts(text, slash == std::string_view::npos ? text : text.substr(slash + 1), num_stages));
-  if (std::ranges::find(counts.decoder, 0) == counts.decoder.end()) return counts;
-  return invalid_argument(kFlag, " ", text.substr(0, 100), ": every stage has at least one layer of the decoder");
+  if (std::ranges::find(counts.decoder, 0) != counts.decoder.end()) {
+    return invalid_argument(kFlag, " ", text.substr(0, 100), ": every stage has at least one layer of the decoder");
+  }
+  if (counts.encoder.empty() || counts.encoder.front() > 0) return counts;
+  return invalid_argument(kFlag, " ", text.substr(0, 100), ": the first stage has at least one layer of the encoder");
 }
 
 StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCounts* asked) {

@@ -47,8 +47,9 @@ struct LayerCounts {
   std::vector<int32_t> encoder;  // empty: not said
   std::vector<int32_t> decoder;
 };
-// Errors: kInvalidArgument, by the flag's name: no such list, as many numbers as there are no stages, or a stage
-// without a layer of the decoder.
+// Errors: kInvalidArgument, by the flag's name: no such list; not as many numbers as stages; a stage without a layer of
+// the decoder; a first stage without one of the encoder, whose inputs it reads (Model::encode() of a range from layer
+// 0).
 StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_stages);
 
 // The layers of each stage, cut so that the bytes of the largest stage are as few as can be: the decoder's layers

@@ -89,7 +89,9 @@ TEST(StageLayers, BytesAreCutEvenly) {
   EXPECT_THAT(cut(bytes({}, {5, 5, 5, 5}, 10), 2), ElementsAre(15, 15)) << "what is no layer's is the first's";
   EXPECT_THAT(cut(bytes({}, {5, 5, 5, 5}, 100), 3), ElementsAre(105, 5, 10)) << "at least one layer each";
   EXPECT_THAT(cut(bytes({3, 3, 3, 3}, {5, 5, 5, 5}, 0), 4), ElementsAre(8, 8, 8, 8));
-  EXPECT_THAT(cut(bytes({3, 3, 3, 3}, {5, 5}, 12), 2), ElementsAre(17, 17)) << "the first stage encodes nothing";
+  EXPECT_THAT(cut(bytes({3, 3, 3, 3}, {5, 5}, 6), 2), ElementsAre(14, 14));
+  EXPECT_THAT(cut(bytes({3, 3, 3, 3}, {5, 5}, 50), 2), ElementsAre(58, 14)) << "the first stage reads inputs";
+  EXPECT_THAT(cut(bytes({3, 3}, {5, 5, 5}, 0), 3), ElementsAre(8, 5, 8)) << "others may encode nothing";
   EXPECT_THAT(cut(bytes({}, {9, 1, 1, 1}, 0), 2), ElementsAre(9, 3));
   EXPECT_THAT(cut(bytes({1}, {4}, 2), 1), ElementsAre(7));
 }
@@ -149,7 +151,8 @@ TEST(StageLayers, WhatDoesNotAddUpIsNamed) {
   EXPECT_THAT(parsed("1,2,3", 2), HasSubstr("3 numbers for the 2 stages of --pipeline-parallel-size"));
   EXPECT_THAT(parsed("1,2/3", 2), HasSubstr("1 numbers for the 2 stages"));
   EXPECT_THAT(parsed("4,0", 2), HasSubstr("at least one layer of the decoder"));
-  EXPECT_EQ(parsed("0,4/1,3", 2), "") << "a stage may encode nothing";
+  EXPECT_THAT(parsed("0,4/1,3", 2), HasSubstr("the first stage has at least one layer of the encoder"));
+  EXPECT_EQ(parsed("4,0/1,3", 2), "") << "another may encode nothing";
 
   const LayerBytes of = bytes({1, 1}, {1, 1, 1}, 0);
   const auto cut = [&](const char* text, const LayerBytes& layers) {
