@@ -447,42 +447,6 @@ class CliTest(unittest.TestCase):
         report = json.loads(out)
         self.assertTrue(report["interrupted"] and report["num_ok"] > 0, report)
 
-    def test_a_draft_model_changes_no_answer(self):
-        models = ROOT / "tests" / "models"
-        config = lambda draft: ["--speculative-config",
-                                json.dumps({"method": "model", "model": str(draft), "num_speculative_tokens": 4})]
-        for target, draft in [("bart-float32", "bart-float16-sharded"), ("bart-float32", "bart-float32"),
-                              ("t5-float32", "t5-madlad-float16"), ("marian-float16", "marian-float16")]:
-            generate = ["generate", models / target, "--input", models / target / "requests.jsonl", "--quiet"]
-            wanted = run(*generate)
-            self.assertGreater(len(lines(wanted[1])), 5, wanted[2])
-            answers = lambda out: {line["id"]: line.get("outputs") for line in lines(out)}
-            ways = [[], ["--kv-cache-memory", "1MiB"], ["--share-identical-inputs", "off"], ["--replicas", "2"]]
-            for flags in ways if target == draft else ways[:1]:
-                got = run(*generate, *config(models / draft), *flags)
-                self.assertEqual(got[0], wanted[0], (target, draft, flags, got[2]))
-                self.assertEqual(answers(got[1]), answers(wanted[1]), (target, draft, flags))
-        code, out, err = run("bench", "latency", models / "bart-float32", "--input-len", "8", "--output-len", "40", "--json",
-                             *config(models / "bart-float32"))
-        self.assertEqual(code, 0, err)
-        report = json.loads(out)
-        self.assertGreater(report["num_accepted_tokens"], 0)
-        self.assertEqual(report["num_accepted_tokens"], report["num_draft_tokens"], "a model knows what it will say")
-        self.assertIn("draft model: " + str(models / "bart-float32") + ": its encoder is the model's own", err)
-        self.assertRegex(err, r"draft model: KV cache: .* blocks of 16 tokens")
-
-    def test_a_draft_model_that_does_not_fit_is_refused_by_name(self):
-        models = ROOT / "tests" / "models"
-        config = lambda draft: ["--speculative-config", json.dumps({"method": "model", "model": str(draft)})]
-        for target, draft, words in [("bart-float32", models / "t5-float32", "a model of another family (t5)"),
-                                     ("bart-float32", "nowhere-at-all", "--speculative-config: model: nowhere-at-all"),
-                                     ("bart-float32", self.scratch, f"--speculative-config: model: {self.scratch}"),
-                                     ("whisper-float16", models / "whisper-bfloat16-distilled", "its encoder takes other inputs"),
-                                     ("qwen2-vl-float32", models / "qwen2-vl-float32", "--speculative-config: method model: qwen2_vl models")]:
-            code, out, err = run("generate", models / target, "x", *config(draft), env={"TRANSEPT_OFFLINE": "1"})
-            self.assertEqual((code, out), (2, ""), (draft, err))
-            self.assertIn(words, err, draft)
-
     def test_what_is_not_supported_is_refused_by_name(self):
         for flags, words in [(["--quantization", "awq"], "--quantization awq: int8 and int4 are the quantisations at load time"),
                              (["--quantization", "best"], "--quantization best: unknown; this version has auto, none, int8"),
