@@ -455,8 +455,7 @@ class CliTest(unittest.TestCase):
                              (["--device", "cuda"], "--device cuda: this version runs on the processor, or on a Vulkan device"),
                              (["--enable-lora"], "--enable-lora: LoRA adapters are not supported"),
                              (["--speculative-model", "m"], "--speculative-model: give --speculative-config '{\"method\": \"model\""),
-                             (["--speculative-config", '{"method": "eagle", "model": "m"}'],
-                              'method: "eagle" is not supported: drafts of heads and trees are not'),
+                             (["--speculative-config", '{"method": "eagle", "model": "m"}'], '"eagle" is not supported: drafts of heads and trees are not'),
                              (["--pipeline-parallel-size", "9"], "--pipeline-parallel-size 9: ")]:
             code, out, err = run("generate", "g2p", "x", *flags)
             self.assertEqual((code, out), (2, ""), flags)
