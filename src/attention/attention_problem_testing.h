@@ -483,12 +483,16 @@ inline NaiveRow attend_naively(const AttentionProblem& p, const KeyOwner& owner,
   const auto dim = static_cast<size_t>(p.dim);
   NaiveRow result{std::vector<double>(static_cast<size_t>(owner.keys)), std::vector<double>(dim)};
   std::vector<double>& weights = result.probabilities;
+  double* out = result.out.data();
   std::vector<double> q(dim);
   for (size_t d = 0; d < dim; ++d) q[d] = q_value(owner.id, seq, position, head, static_cast<int>(d));
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
+  const double* query = q.data();
   for (size_t j = begin; j < end; ++j) {
-    for (size_t d = 0; d < dim; ++d) weights[j] += q[d] * values.k[j * dim + d];
-    weights[j] = weights[j] * p.scale() + bias_value(p, owner.id, seq, head, position, static_cast<int>(j));
+    const float* key = values.k.data() + j * dim;
+    double score = 0;
+    for (size_t d = 0; d < dim; ++d) score += query[d] * key[d];
+    weights[j] = score * p.scale() + bias_value(p, owner.id, seq, head, position, static_cast<int>(j));
     max = std::max(max, weights[j]);
   }
   for (size_t j = begin; j < end; ++j) {
@@ -496,8 +500,9 @@ inline NaiveRow attend_naively(const AttentionProblem& p, const KeyOwner& owner,
     sum += weights[j];
   }
   for (size_t j = begin; j < end; ++j) {
-    weights[j] = sum == 0 ? 0 : weights[j] / sum;
-    for (size_t d = 0; d < dim; ++d) result.out[d] += weights[j] * values.v[j * dim + d];
+    const double weight = weights[j] = sum == 0 ? 0 : weights[j] / sum;
+    const float* value = values.v.data() + j * dim;
+    for (size_t d = 0; d < dim; ++d) out[d] += weight * value[d];
   }
   return result;
 }

@@ -18,6 +18,8 @@ constexpr int64_t kNoiseSmoothing = 5;   // on both sides
 constexpr int64_t kSpeechSmoothing = 2;  // on both sides
 constexpr int64_t kNoiseInterval = 5;    // noise is estimated anew every so many frames
 constexpr int64_t kRingFrames = 512;     // > 2 x (kNoiseReach + kNoiseSmoothing)
+constexpr int64_t kRunFrames = 16;       // of which the minimum is kept
+static_assert(kRingFrames % kRunFrames == 0);
 
 // Smoothed frames that a causal decision waits for, itself included.
 constexpr int64_t kCausalReach = 4;
@@ -54,6 +56,7 @@ class VoiceActivityDetector::State final {
         is_causal_(mode == VoiceMode::kCausal),
         powers_(kRingFrames * num_bins),
         smoothed_(kRingFrames * num_bins),
+        run_minima_(kRingFrames / kRunFrames * num_bins),
         noise_(num_bins),
         speech_(num_bins),
         row_(num_bins),
@@ -96,14 +99,29 @@ class VoiceActivityDetector::State final {
     if (is_causal_) {
       levels_[static_cast<size_t>(num_smoothed_ % kRingFrames)] = std::accumulate(smoothed, smoothed + num_bins_, 0.0f);
     }
+    float* run = run_minimum(num_smoothed_);
+    if (num_smoothed_ % kRunFrames == 0) {
+      std::copy_n(smoothed, num_bins_, run);
+    } else {
+      take_minimum(smoothed, run);
+    }
     ++num_smoothed_;
   }
 
+  // Of the smoothed frames from that run's first one on.
+  float* run_minimum(int64_t frame) { return run_minima_.data() + frame % kRingFrames / kRunFrames * num_bins_; }
+
+  void take_minimum(const float* from, float* out) const {
+    for (int64_t k = 0; k < num_bins_; ++k) out[k] = std::min(out[k], from[k]);
+  }
+
+  // REQUIRES: begin < end <= num_smoothed_.
   void minimum(int64_t begin, int64_t end, std::vector<float>& out) {
     std::copy_n(row(smoothed_, begin), num_bins_, out.data());
-    for (int64_t i = begin + 1; i < end; ++i) {
-      const float* from = row(smoothed_, i);
-      for (int64_t k = 0; k < num_bins_; ++k) out[k] = std::min(out[k], from[k]);
+    for (int64_t i = begin + 1; i < end;) {
+      const bool is_run = i % kRunFrames == 0 && i + kRunFrames <= end;
+      take_minimum(is_run ? run_minimum(i) : row(smoothed_, i), out.data());
+      i += is_run ? kRunFrames : 1;
     }
   }
 
@@ -206,6 +224,7 @@ class VoiceActivityDetector::State final {
   int64_t num_bins_;
   bool is_causal_;
   std::vector<float> powers_, smoothed_;  // rings of kRingFrames
+  std::vector<float> run_minima_;         // of kRunFrames smoothed frames each
   int64_t num_frames_ = 0, num_smoothed_ = 0, next_ = 0;
   std::vector<float> noise_;
   std::vector<float> speech_;  // power of speech over noise, as estimated in the frame before

@@ -29,7 +29,7 @@ enum class VoiceMode : uint8_t {
   kCausal,
 };
 
-// Streaming: 330 KB for 80 bins, whatever the length of the audio. Results do not depend on the sizes of pushes. Not
+// Streaming: 340 KB for 80 bins, whatever the length of the audio. Results do not depend on the sizes of pushes. Not
 // thread-safe.
 class VoiceActivityDetector final {
  public:
