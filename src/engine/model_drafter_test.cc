@@ -217,52 +217,64 @@ TEST_P(ModelDrafts, SeveralAnswersAreFollowedOneByOne) {
 }
 
 // A sampled answer leaves the drafts again and again. What is accepted then is known: a draft is the best token after
-// tokens that are the answer's, and the bare engine lists the best token of each place.
+// tokens that are the answer's, and the bare engine lists the best token of each place. With other requests' prompts
+// between, several tokens come that were not drafted, behind others that were wrong.
 TEST_P(ModelDrafts, WhatWasRejectedIsForgotten) {
   constexpr int32_t kMost = 4;  // of make_drafted()
   const Circumstances setup{.name = "plenty", .max_num_batched_tokens = 64};
   int64_t num_rejected = 0;
-  for (const uint64_t seed : {1, 2, 3, 4}) {
+  for (const uint64_t seed : {1, 2}) {
     SamplingParams params;
-    EncoderDecoderInputs inputs;
-    const auto answer_of = [&](LLMEngine& engine) {
+    params.temperature = 1;
+    params.top_k = 2;
+    params.seed = seed;
+    params.logprobs = 1;
+    const auto add = [&](LLMEngine& engine, const std::string& id, int32_t most) {
       const ModelSpec& spec = engine.executor().info().spec;
-      inputs = inputs_of(spec, 2);
-      params.max_tokens = std::min(14, spec.max_decoder_positions - 3);
-      params.temperature = 1;
-      params.top_k = 2;
-      params.seed = seed;
-      params.logprobs = 1;
-      CHECK(engine.add_request("r", inputs, params).ok());
-      std::vector<RequestOutput> outputs;
-      while (engine.has_unfinished_requests()) CHECK(engine.step(outputs).ok());
-      return outputs.at(0).outputs.at(0);
+      params.max_tokens = std::min(most, spec.max_decoder_positions - 3);
+      CHECK(engine.add_request(id, inputs_of(spec, 2), params).ok());
+      return params.max_tokens;
     };
-    const CompletionOutput want = answer_of(*make_engine(setup));
+    const std::unique_ptr<LLMEngine> bare = make_engine(setup);
+    const int32_t num_tokens = add(*bare, "r", 14);
+    std::vector<RequestOutput> outputs;
+    while (bare->has_unfinished_requests()) CHECK(bare->step(outputs).ok());
+    const CompletionOutput want = outputs.at(0).outputs.at(0);
     const auto is_best = [&](int32_t place) {
       const auto i = static_cast<size_t>(place);
-      const PositionLogprobs& listed = want.logprobs->at(i);
-      const auto best = std::ranges::find(listed, 1, &TokenLogprob::rank);
-      return best->token_id == want.token_ids[i];
+      return std::ranges::find(want.logprobs->at(i), 1, &TokenLogprob::rank)->token_id == want.token_ids[i];
     };
-    int64_t num_drafts = 0, num_accepted = 0;
-    for (int32_t place = 1; place < params.max_tokens;) {
-      const int32_t most = std::min(kMost, params.max_tokens - place - 1);
-      int32_t right = 0;
-      while (right < most && is_best(place + right)) ++right;
-      num_drafts += most;
-      num_accepted += right;
-      place += right + 1;
-    }
-    num_rejected += num_drafts - num_accepted;
-    for (const bool shares_encoder : {false, true}) {
+    for (const int32_t setting : {0, 1, 2, 3}) {
+      const bool shares_encoder = setting % 2 == 1, has_prompts = setting >= 2;
+      SCOPED_TRACE(str_cat("seed ", seed, ", shares_encoder ", shares_encoder, ", has_prompts ", has_prompts));
       const std::unique_ptr<LLMEngine> engine = make_drafted(setup, {.shares_encoder = shares_encoder});
-      EXPECT_EQ(answer_of(*engine).token_ids, want.token_ids);
-      EXPECT_EQ(engine->stats().drafts.num_draft_tokens, num_drafts) << "seed " << seed;
-      EXPECT_EQ(engine->stats().drafts.num_accepted_tokens, num_accepted) << "seed " << seed;
+      add(*engine, "r", 14);
+      for (int32_t i = 0; engine->has_unfinished_requests(); ++i) {
+        if (has_prompts && i % 3 != 0) add(*engine, str_cat("prompt ", i), 1);
+        int32_t place = 0;  // of the next token
+        for (const SequenceGroup* group : engine->scheduler().running()) {
+          if (group->request_id() == "r") place = group->seqs().front()->num_output_tokens();
+        }
+        const EngineStats before = engine->stats();
+        outputs.clear();
+        CHECK(engine->step(outputs).ok());
+        for (const RequestOutput& output : outputs) {
+          if (output.request_id == "r") {
+            EXPECT_EQ(output.outputs.at(0).token_ids, want.token_ids);
+          }
+        }
+        const EngineStats after = engine->stats();
+        const bool may_draft = place > 0 && after.num_prompt_tokens == before.num_prompt_tokens;
+        const int32_t most = may_draft ? std::min(kMost, num_tokens - place - 1) : 0;
+        int32_t right = 0;
+        while (right < most && is_best(place + right)) ++right;
+        EXPECT_EQ(after.drafts.num_draft_tokens - before.drafts.num_draft_tokens, most) << "place " << place;
+        EXPECT_EQ(after.drafts.num_accepted_tokens - before.drafts.num_accepted_tokens, right) << "place " << place;
+        num_rejected += most - right;
+      }
     }
   }
-  EXPECT_GT(num_rejected, 10) << "the answers left too few drafts";
+  EXPECT_GT(num_rejected, 3) << "the answers left too few drafts";
 }
 
 TEST_P(ModelDrafts, ChangeNoBitBesidePreemptions) {

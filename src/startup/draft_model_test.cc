@@ -53,7 +53,8 @@ class DraftModelTest : public TinyModelTest {
 
   // A checkpoint of tests/models, to be changed.
   std::string copy_of(const std::string& checkpoint) {
-    std::filesystem::copy(checkpoint_path(checkpoint), copy_.path(), std::filesystem::copy_options::overwrite_existing);
+    using Options = std::filesystem::copy_options;
+    std::filesystem::copy(checkpoint_path(checkpoint), copy_.path(), Options::recursive | Options::overwrite_existing);
     return copy_.path();
   }
 
@@ -136,7 +137,7 @@ TEST_F(DraftModelTest, ItsPoolIsAPartOfWhatWasAskedFor) {
 
 TEST_F(DraftModelTest, WhisperEncodesOnceForBoth) {
   EngineConfig config = this->config();
-  config.model = checkpoint_path("whisper-float16");
+  config.model = checkpoint_path("whisper-transcribes");
   const LoadedModel model = load(with(config, config.model));
   const ModelDrafter* drafter = model.engine->model_drafter();
   ASSERT_NE(drafter, nullptr);
