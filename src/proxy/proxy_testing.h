@@ -18,7 +18,10 @@ namespace transept::testing {
 struct Upstream {
   explicit Upstream(std::string name, RecordingService::Handler handler = nullptr) {
     if (handler != nullptr) service.handler = std::move(handler);
-    server = std::move(HttpServer::start({.port = 0}, service)).value();
+    HttpServerOptions options;
+    options.port = 0;
+    options.max_unsent_bytes = size_t{128} << 20;  // an echo goes on while the client is late
+    server = std::move(HttpServer::start(options, service)).value();
     record.id = {std::move(name), 1};
     record.role = InstanceRole::kDecode;
     record.load.num_free_slots = 1 << 20;
