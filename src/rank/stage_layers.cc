@@ -243,6 +243,7 @@ StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t n
 std::string stages_text(const std::vector<StageLayers>& stages) {
   const auto counts = [&](LayerRange StageLayers::*side) {
     std::vector<int32_t> counts;
+    counts.reserve(stages.size());
     for (const StageLayers& stage : stages) counts.push_back((stage.*side).end - (stage.*side).begin);
     return counts_text(counts, " + ");
   };

@@ -151,7 +151,7 @@ StatusOr<Isa> least_isa(Communicator& ranks, Isa isa) {
 }
 
 Status work_as_rank(const EngineConfig& config, Communicator& ranks) {
-  const Status ended = load_and_work(config, ranks);
+  Status ended = load_and_work(config, ranks);
   if (!ended.ok()) ranks.fail(with_prefix(ended, str_cat("rank ", ranks.rank())));
   return ended;
 }
