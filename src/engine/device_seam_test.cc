@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/checked_math.h"
 #include "engine/family_requests_testing.h"
 #include "ops/norm.h"
 #include "rank/checking_device_testing.h"
@@ -17,7 +16,6 @@ namespace {
 using testing::Answers;
 using testing::CheckingDeviceKind;
 using testing::Circumstances;
-using testing::kPool;
 
 using DeviceSeam = testing::FamilyRequests;
 
@@ -51,15 +49,7 @@ TEST_P(DeviceSeam, BlocksMoveThroughTheDevicesMemory) {
   Circumstances setup{.name = "swaps"};
   const std::unique_ptr<LLMEngine> wide = make_engine(setup);
   const ExecutorInfo& info = wide->executor().info();
-  setup.max_model_len = std::min(24, std::max(info.max_encoder_len, info.max_decoder_len));
-  // The largest of the requests, and little more.
-  const bool crosses = info.spec.find_kv(KvKind::kCross) >= 0;
-  const auto of_items = static_cast<size_t>(info.spec.find_kv(crosses ? KvKind::kCross : KvKind::kEncoderRows));
-  const int64_t most_cross = ceil_div(std::min(info.max_encoder_len, info.spec.encoder_takes_ids() ? 24 : 4096),
-                                      info.tables[of_items].tokens_per_block);
-  const uint64_t block_bytes = kPool / static_cast<uint64_t>(info.num_device_blocks);
-  setup.pool = static_cast<uint64_t>(most_cross + 14) * block_bytes;
-  setup.swap_space = kPool;
+  testing::make_tight(info, setup);
   setup.preemption = PreemptionMode::kSwap;
   const CheckingDeviceKind checking;
   const std::unique_ptr<LLMEngine> there = make_engine(setup, checking), here = make_engine(setup);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked_math.h"
 #include "base/log.h"
 #include "base/sanitized_testing.h"
 #include "engine/llm_engine.h"
@@ -59,6 +60,19 @@ struct Circumstances {
   SpeculationOptions speculation = {};
   bool slices = false;  // rows that come from elsewhere are taken one item a step, in slices
 };
+
+// A pool of the largest of requests of 24 tokens and little more, so that several of them preempt each other. `info`:
+// of an engine over kPool in the same circumstances.
+inline void make_tight(const ExecutorInfo& info, Circumstances& setup) {
+  setup.max_model_len = std::min(24, std::max(info.max_encoder_len, info.max_decoder_len));
+  const bool crosses = info.spec.find_kv(KvKind::kCross) >= 0;
+  const auto of_items = static_cast<size_t>(info.spec.find_kv(crosses ? KvKind::kCross : KvKind::kEncoderRows));
+  const int64_t most_cross = ceil_div(std::min(info.max_encoder_len, info.spec.encoder_takes_ids() ? 24 : 4096),
+                                      info.tables[of_items].tokens_per_block);
+  const uint64_t block_bytes = kPool / static_cast<uint64_t>(info.num_device_blocks);
+  setup.pool = static_cast<uint64_t>(most_cross + 14) * block_bytes;
+  setup.swap_space = kPool;
+}
 
 class FamilyRequests : public ::testing::TestWithParam<std::string> {
  protected:

@@ -282,11 +282,7 @@ TEST_P(ModelDrafts, ChangeNoBitBesidePreemptions) {
   const std::unique_ptr<LLMEngine> wide = make_engine(setup);
   const ExecutorInfo& info = wide->executor().info();
   if (!info.spec.encoder_takes_ids()) return;
-  setup.max_model_len = std::min(24, std::max(info.max_encoder_len, info.max_decoder_len));
-  const auto of_items = static_cast<size_t>(info.spec.find_kv(KvKind::kCross));
-  const uint64_t block_bytes = kPool / static_cast<uint64_t>(info.num_device_blocks);
-  setup.pool = static_cast<uint64_t>(ceil_div(24, info.tables[of_items].tokens_per_block) + 14) * block_bytes;
-  setup.swap_space = kPool;
+  testing::make_tight(info, setup);
   int64_t num_preemptions = 0;
   for (const PreemptionMode mode : {PreemptionMode::kSwap, PreemptionMode::kRecompute}) {
     for (const bool shares_encoder : {false, true}) {

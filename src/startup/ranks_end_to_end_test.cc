@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -66,6 +67,21 @@ class RanksEndToEndTest : public TinyModelTest {
     StatusOr<LoadedModel> model = load_engine(config, clock_, testing::ThreadRanks::start(config, outbox_bytes));
     CHECK(model.ok(), error_message(model.status()));
     return std::move(model).value();
+  }
+
+  // Loads what is tested with every type of weights and KV, beside one process with the same.
+  void expect_bits_in_every_storage(const std::function<LoadedModel(const EngineConfig&)>& load_tested) {
+    const std::vector<Request> list = requests();
+    for (const char* quantization : {"none", "int8"}) {
+      for (const char* kv : {"float32", "float16", "int8"}) {
+        EngineConfig config = this->config();
+        config.quantization = quantization;
+        config.quantization_given = true;
+        config.kv_cache_dtype = kv;
+        EXPECT_EQ(run(*load_tested(config).engine, list), run(*load(config).engine, list))
+            << quantization << ", KV " << kv;
+      }
+    }
   }
 
   // Of every kind: what TinyModelTest has, and filters, edits, listed log-probabilities, alignments, captures.
@@ -129,17 +145,7 @@ TEST_F(RanksEndToEndTest, AnswersHaveTheBitsOfOneRank) {
 }
 
 TEST_F(RanksEndToEndTest, AnswersHaveTheBitsOfOneRankInEveryStorage) {
-  const std::vector<Request> list = requests();
-  for (const char* quantization : {"none", "int8"}) {
-    for (const char* kv : {"float32", "float16", "int8"}) {
-      EngineConfig config = this->config();
-      config.quantization = quantization;
-      config.quantization_given = true;
-      config.kv_cache_dtype = kv;
-      EXPECT_EQ(run(*load_ranks(config, 2, 2048).engine, list), run(*load(config).engine, list))
-          << quantization << ", KV " << kv;
-    }
-  }
+  expect_bits_in_every_storage([&](const EngineConfig& config) { return load_ranks(config, 2, 2048); });
 }
 
 TEST_F(RanksEndToEndTest, TinyPoolsPreemptAndSwapOnAllRanks) {
@@ -232,17 +238,7 @@ TEST_F(StagesEndToEndTest, EveryCutHasTheBitsOfOneProcess) {
 }
 
 TEST_F(StagesEndToEndTest, EveryStorageHasTheBitsOfOneProcess) {
-  const std::vector<Request> list = requests();
-  for (const char* quantization : {"none", "int8"}) {
-    for (const char* kv : {"float32", "float16", "int8"}) {
-      EngineConfig config = this->config();
-      config.quantization = quantization;
-      config.quantization_given = true;
-      config.kv_cache_dtype = kv;
-      EXPECT_EQ(run(*load_stages(config, 3).engine, list), run(*load(config).engine, list))
-          << quantization << " " << kv;
-    }
-  }
+  expect_bits_in_every_storage([&](const EngineConfig& config) { return load_stages(config, 3); });
 }
 
 // Blocks of stages have different sizes, and as many as of one process.
