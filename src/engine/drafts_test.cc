@@ -11,7 +11,6 @@
 namespace transept {
 namespace {
 
-using testing::Answer;
 using testing::Answers;
 using testing::Circumstances;
 
