@@ -251,6 +251,34 @@ void pack_inputs(const SourceRows& part, IndexRange columns, int64_t row, Packed
   }
 }
 
+// The same for int8, whose scales belong to all inputs of an output: a task for so many outputs that their numbers stay
+// in the cache.
+void pack_int8_inputs(const SourceRows& part, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
+  constexpr int64_t kNumbers = int64_t{1} << 17;  // of a task
+  const int64_t k = part.source->k();
+  const int64_t outputs = std::clamp(kNumbers / k / kPanelColumns, int64_t{1}, int64_t{8}) * kPanelColumns;
+  std::vector<std::vector<float>> numbers(static_cast<size_t>(threads.num_threads()));
+  threads.parallel_for(ceil_div(part.rows.size(), outputs), [&](int64_t task, int thread) {
+    const int64_t begin = task * outputs, end = std::min(part.rows.size(), begin + outputs);
+    std::vector<float>& own = numbers[static_cast<size_t>(thread)];
+    own.resize(static_cast<size_t>(k * outputs));
+    const std::span<float> some = std::span(own).first(static_cast<size_t>(k * (end - begin)));
+    part.source->read_inputs(0, k, {part.rows.begin + begin, part.rows.begin + end}, some);
+    packed.set_inputs(row + begin, end - begin, 0, k, some);
+  });
+  part.source->release_rows(part.rows.begin, part.rows.size());
+}
+
+void pack_part(const SourceRows& part, IndexRange columns, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
+  const MatrixSource& source = *part.source;
+  const WeightFormat& format = packed.format().weights;
+  if (!source.is_by_input() || packed.is_nibbles()) return pack_rows(part, columns, row, packed, threads);
+  if (!format.is_codes()) return pack_inputs(part, columns, row, packed, threads);
+  const bool rounds_whole = format == kInt8Format && columns.size() == source.k() && !has_int8_codes(source);
+  if (rounds_whole) return pack_int8_inputs(part, row, packed, threads);
+  pack_rows(part, columns, row, packed, threads);
+}
+
 int64_t num_rows(const MatrixToLoad& matrix) {
   int64_t count = 0;
   for (const IndexRange& range : matrix.rows) count += range.size();
@@ -267,8 +295,7 @@ PackedMatrix pack(const PackOptions& options, const MatrixToLoad& matrix, const 
   if (options.sizes_only) return packed;
   int64_t row = 0;
   for (const SourceRows& part : rows_of(sources, matrix.rows)) {
-    const bool by_inputs = part.source->is_by_input() && !packed.format().weights.is_codes();
-    (by_inputs ? pack_inputs : pack_rows)(part, matrix.columns, row, packed, options.threads);
+    pack_part(part, matrix.columns, row, packed, options.threads);
     row += part.rows.size();
   }
   return packed;

@@ -1,12 +1,13 @@
 #include "ops/packed_matrix.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include "base/check.h"
 #include "base/checked_math.h"
+#include "ops/int8_rounding.h"
 
 namespace transept {
 namespace {
@@ -70,22 +71,11 @@ constexpr int64_t place_of(int64_t t, int64_t group) { return t / group * group 
 
 float round_to_int8(std::span<const float> weights, std::span<int8_t> codes) {
   CHECK(weights.size() == codes.size());
-  float largest = 0, not_finite = 0;
-  for (const float weight : weights) {
-    largest = std::max(largest, std::abs(weight));
-    not_finite += weight * 0;
-  }
-  const bool is_finite = not_finite == 0;  // otherwise NaN
-  constexpr float kLeast = 1e-30f;         // below it 127 / largest overflows
-  const bool is_usable = is_finite && largest > kLeast;
-  const float inverse = is_usable ? 127 / largest : 0;
-  for (size_t t = 0; t < weights.size(); ++t) {
-    // Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
-    const float rounded = (weights[t] * inverse + 12582912.0f) - 12582912.0f;
-    codes[t] = static_cast<int8_t>(inverse == 0 ? 0 : static_cast<int32_t>(rounded));
-  }
-  // A weight that is not a number must show.
-  return is_usable ? largest / 127 : is_finite ? 0 : std::nanf("");
+  uint32_t largest = 0;
+  for (const float weight : weights) largest = std::max(largest, magnitude(weight));
+  const Int8Rounding rounding(largest);
+  for (size_t t = 0; t < weights.size(); ++t) codes[t] = static_cast<int8_t>(int8_code(weights[t], rounding.inverse));
+  return rounding.scale;
 }
 
 bool has_panels(const WeightFormat& weights) { return find_layout(weights) != nullptr; }
@@ -305,12 +295,30 @@ void PackedMatrix::scatter_inputs(int64_t row, int64_t num_rows, int64_t input, 
   }
 }
 
+void PackedMatrix::set_int8_inputs(int64_t row, int64_t num_rows, std::span<const float> weights) {
+  constexpr int64_t kGroup = 4;  // inputs of an output that lie side by side
+  for (int64_t r = 0; r < num_rows;) {
+    const int64_t place = (row + r) % kPanelColumns, count = std::min(kPanelColumns - place, num_rows - r);
+    Int8Columns columns(weights.data() + r, num_rows, k_, count);
+    auto* const first = reinterpret_cast<int8_t*>(data_) + column_place(row + r);
+    for (int64_t t = 0; t < k_; t += kGroup) {
+      const std::array<uint32_t, kPanelColumns> words = columns.round(t, std::min(kGroup, k_ - t));
+      std::memcpy(first + t * kPanelColumns, words.data(), static_cast<size_t>(count * kGroup));
+    }
+    std::copy_n(columns.scales().data(), count, scales_ + row + r);
+    std::copy_n(columns.sums().data(), count, sums_ + row + r);
+    r += count;
+  }
+}
+
 void PackedMatrix::set_inputs(int64_t row, int64_t num_rows, int64_t input, int64_t num_inputs,
                               std::span<const float> weights) {
   check_writable(row, num_rows);
   CHECK(input >= 0 && num_inputs >= 0 && num_inputs <= k_ - input && std::ssize(weights) == num_rows * num_inputs);
-  CHECK(!format_.weights.is_codes() && !is_nibbles(), "a scale belongs to all inputs of an output");
+  CHECK((!format_.weights.is_codes() || num_inputs == k_) && !is_nibbles(),
+        "a scale belongs to all inputs of an output");
   if (weights.empty()) return;
+  if (format_.weights == kInt8Format) return set_int8_inputs(row, num_rows, weights);
   if (format_.weights == kBFloat16Format) {
     return scatter_inputs<2, uint16_t>(row, num_rows, input, weights, float_to_bfloat16);
   }

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 namespace transept {
@@ -91,6 +93,38 @@ TEST(PackedMatrixInputs, GiveTheBytesOfRows) {
     EXPECT_TRUE(std::ranges::equal(by_input.views().panels, by_row.views().panels))
         << weight_format_name(format.weights);
   }
+}
+
+// Of all inputs, since a scale belongs to them together; outputs of zeros, of hardly more, of infinity and of NaN among
+// them.
+TEST(PackedMatrixInputs, GiveTheCodesOfRows) {
+  std::vector<float> weights(kOutputs * kInputs);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>((i * 7919) % 2011) / 17 - 50;
+  const auto set_all = [&](int64_t row, float value) { std::fill_n(weights.begin() + row * kInputs, kInputs, value); };
+  set_all(2, 0);
+  set_all(3, 1e-31f);
+  set_all(4, -1e-29f);
+  weights[5 * kInputs + 7] = -std::numeric_limits<float>::infinity();
+  weights[40 * kInputs + kInputs - 1] = std::numeric_limits<float>::quiet_NaN();
+  weights[6 * kInputs] = -0.0f;
+  PackedMatrix by_row(kOutputs, kInputs, {kInt8Format}), by_input(kOutputs, kInputs, {kInt8Format});
+  by_row.set_rows(0, kOutputs, weights);
+  for (const auto& [row, num_rows] : {std::pair<int64_t, int64_t>{0, 3}, {3, 40}, {43, 27}}) {
+    std::vector<float> turned;
+    for (int64_t t = 0; t < kInputs; ++t) {
+      for (int64_t r = row; r < row + num_rows; ++r) turned.push_back(weights[static_cast<size_t>(r * kInputs + t)]);
+    }
+    by_input.set_inputs(row, num_rows, 0, kInputs, turned);
+  }
+  EXPECT_TRUE(std::ranges::equal(by_input.views().panels, by_row.views().panels));
+  EXPECT_TRUE(std::ranges::equal(by_input.views().sums, by_row.views().sums));
+  const std::span<const float> scales = by_row.views().scales, others = by_input.views().scales;
+  EXPECT_TRUE(std::ranges::equal(std::as_bytes(others), std::as_bytes(scales)));
+  EXPECT_EQ(scales[2], 0);
+  EXPECT_EQ(scales[3], 0);
+  EXPECT_EQ(scales[4], 1e-29f / 127);
+  EXPECT_TRUE(std::isnan(scales[5]) && std::isnan(scales[40]));
+  EXPECT_GT(by_row.sums()[6], -128 * kInputs);
 }
 
 TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
