@@ -296,6 +296,7 @@ TEST(FieldTable, RowsAreDocumentedAndUnique) {
   EXPECT_EQ(describe(*find_field("num_beams")), "a whole number from 1 to 64");
   EXPECT_EQ(describe(*find_field("logprobs")), "a whole number from 0 to 20");
   EXPECT_EQ(describe(*find_field("max_tokens")), "a whole number from 1 on");
+  EXPECT_EQ(describe(*find_field("seed")), "a whole number");
   EXPECT_EQ(describe(*find_field("top_p")), "a number above 0 and up to 1");
   EXPECT_EQ(describe(*find_field("stop")), "a string or a list of at most 4 strings, none of them empty");
   EXPECT_EQ(find_field("bad_words")->max_items, 128u);

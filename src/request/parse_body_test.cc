@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/quoted.h"
 #include "request/field_table.h"
 
 namespace transept {
@@ -190,7 +191,22 @@ TEST(ParseBody, StreamOptionsOfForms) {
   EXPECT_EQ(parse("stream_options", R"({"include_progress": true})")->body.include_progress, true);
   EXPECT_EQ(parse("stream_options[include_usage]", "true")->body.include_progress, std::nullopt);
   EXPECT_EQ(error_param(parse("stream_options[include_progress]", "x").status()), "stream_options.include_progress");
-  EXPECT_EQ(error_param(parse("stream_options", "true").status()), "stream_options");
+  // What is no object stays a text, also where it is no JSON at all.
+  for (const char* text : {"true", "7", "[]", "{", "every"}) {
+    const Status refused = parse("stream_options", text).status();
+    EXPECT_EQ(error_param(refused), "stream_options") << text;
+    EXPECT_THAT(error_message(refused), HasSubstr(in_quotes(text)));
+  }
+}
+
+// As JSON while that is short; what is longer is cut.
+TEST(ParseBody, WrongTextsAreQuoted) {
+  const std::string whole = "\"" + std::string(kMaxQuotedBytes - 1, 'a');
+  const auto message = [](const std::string& text) {
+    return error_message(parse_with(at::kCompletions, "max_tokens", Json(text)).status());
+  };
+  EXPECT_THAT(message(whole), HasSubstr(", not " + Json(whole).dump()));
+  EXPECT_THAT(message(whole + "a"), HasSubstr(", not " + in_quotes(whole + "a")));
 }
 
 TEST(ParseBody, HoldsLimitsThatWereMoved) {
