@@ -13,7 +13,7 @@ from fleet import SHAPES, Fleet
 from harness import ROOT, Server, Tally, num_unused, same
 from speech_model import write_syllables  # harness has made this folder known
 
-MODULES = ("own_routes", "openai_text", "openai_chat", "openai_audio", "openai_realtime", "openai_errors", "same_answers", "wrong_bodies", "wrong_forms", "openai_node",
+MODULES = ("own_routes", "openai_text", "openai_chat", "openai_images", "openai_audio", "openai_realtime", "openai_errors", "same_answers", "wrong_bodies", "wrong_forms", "openai_node",
            "node_live")
 
 

@@ -1,13 +1,16 @@
-// The official Node client against running servers: node node_client.mjs TEXT_URL SPEECH_URL CLIP. A line of JSON for every
-// case: {"name", "problem", "events"}, the events being what streams gave, for the caller to hold against the schemas.
+// The official Node client against running servers: node node_client.mjs TEXT_URL SPEECH_URL CLIP PICTURES_URL CHAT. CHAT is a
+// file: {"model", "content", "answer"}, a user's message with a picture and what the model answers to it. A line of JSON for
+// every case: {"name", "problem", "events"}, the events being what streams gave, for the caller to hold against the schemas.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import OpenAI, {toFile} from 'openai';
 
-const [textUrl, speechUrl, clip] = process.argv.slice(2);
+const [textUrl, speechUrl, clip, picturesUrl, chatFile] = process.argv.slice(2);
 const options = {apiKey: 'none', maxRetries: 0};
 const text = new OpenAI({baseURL: `${textUrl}/v1`, ...options});
 const speech = new OpenAI({baseURL: `${speechUrl}/v1`, ...options});
+const pictures = new OpenAI({baseURL: `${picturesUrl}/v1`, ...options});
+const seen = JSON.parse(fs.readFileSync(chatFile, 'utf8'));
 const model = 'g2p', hearing = 'whisper-transcribes';
 
 // Without what depends on earlier requests.
@@ -65,6 +68,37 @@ const cases = {
     await refused({tools: [{type: 'function', function: {name: 'f'}}]}, 'tools');
     await refused(image('data:image/png;base64,AAAA'), 'messages[0].content[0].image_url.url');
     await refused(image('https://example.org/a.png'), 'messages[0].content[0].image_url.url');
+  },
+  async 'a chat with a picture'(events) {
+    const fields = {model: seen.model, messages: [{role: 'user', content: seen.content}], ...seen.fields};
+    const answer = await pictures.chat.completions.create(fields);
+    assert.equal(answer.choices[0].message.content, seen.answer);
+    assert.ok(answer.usage.prompt_tokens_details.image_tokens > 0);
+    assert.equal(answer.images.length, 1);
+    let joined = '', usage = null;
+    const stream = await pictures.chat.completions.create({...fields, stream: true, stream_options: {include_usage: true}});
+    for await (const chunk of stream) {
+      events.push(['/v1/chat/completions', chunk]);
+      joined += chunk.choices[0]?.delta.content ?? '';
+      usage = chunk.usage ?? usage;
+    }
+    assert.equal(joined, seen.answer);
+    assert.deepEqual(counts(usage), counts(answer.usage));
+    const helper = await pictures.chat.completions.stream(fields).finalChatCompletion();
+    assert.equal(helper.choices[0].message.content, seen.answer);
+  },
+  async 'twenty pictures at once'() {
+    const fields = {model: seen.model, messages: [{role: 'user', content: seen.content}], ...seen.fields};
+    const answers = await Promise.all(Array.from({length: 20}, () => pictures.chat.completions.create(fields)));
+    assert.deepEqual(new Set(answers.map(answer => answer.choices[0].message.content)), new Set([seen.answer]));
+  },
+  async 'pictures that are refused'() {
+    const refused = (url, param) => assert.rejects(
+      pictures.chat.completions.create({model: seen.model, messages: [{role: 'user', content: [{type: 'image_url', image_url: {url}}]}]}),
+      error => error instanceof OpenAI.BadRequestError && error.param === param);
+    for (const url of ['https://example.org/a.png', 'file:///etc/passwd', 'data:image/png;base64,AAAA', '']) {
+      await refused(url, 'messages[0].content[0].image_url.url');
+    }
   },
   async 'an explicit prompt and beams'() {
     const prompt = {encoder_prompt: 'hello', decoder_prompt: 'hˈɛ'};
