@@ -78,7 +78,7 @@ void LiveHypotheses::begin_window(int64_t frame) {
 
 void LiveHypotheses::hear(const FrameVoice& voice) {
   const int64_t frame = num_heard_++;
-  if (!item_begin_.has_value() || !policy_.has_hypotheses) return;
+  if (!item_begin_.has_value() || !policy_.has_hypotheses) return;  // nobody reads its level
   if (frame >= window_begin_) levels_.push_back(voice.level);
   if (frame < window_begin_ || voice.probability < threshold_) return;
   if (!last_speech_.has_value()) last_end_ = std::max(last_end_, frame);

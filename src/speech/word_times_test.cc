@@ -64,5 +64,18 @@ TEST(WordTimesTest, SegmentsWithoutWordsKeepTheirTimes) {
   add_word_times({{.word = " a", .tokens = {1}}}, {.end_of_text = 5}, {});
 }
 
+// openai-whisper: `segment["end"] + 0.5 < words[-1]["end"]`.
+TEST(WordTimesTest, AWordHalfASecondBehindItsSegmentMovesTheSegment) {
+  const auto segment_of = [](double word_end) {
+    std::vector<Segment> segments = {{.start = 1, .end = 2, .tokens = {1}}};
+    add_word_times({{.word = " a", .tokens = {1}, .start = 1, .end = word_end}}, {.end_of_text = 5}, segments);
+    return segments[0];
+  };
+  EXPECT_EQ(segment_of(2.5).end, 2.5);
+  EXPECT_EQ(segment_of(2.5).words.back().end, 2.5);
+  EXPECT_EQ(segment_of(2.75).end, 2);
+  EXPECT_EQ(segment_of(2.75).words.back().end, 2);
+}
+
 }  // namespace
 }  // namespace transept
