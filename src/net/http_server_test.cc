@@ -328,6 +328,24 @@ TEST_F(HttpServerRequestsTest, BodiesThatDripAreGivenUpAndSlowOnesAreNot) {
   EXPECT_EQ(send_in_pieces(1, 20), 408);
 }
 
+// Bytes of a body are told once: the sizes of chunks are none.
+TEST_F(HttpServerRequestsTest, BytesOfBodiesAreToldAsTheyCome) {
+  std::vector<size_t> told;  // on the connection's thread, until its answer
+  service.take_bytes = [&](size_t num_bytes) -> std::optional<HttpResponse> {
+    told.push_back(num_bytes);
+    return std::nullopt;
+  };
+  start();
+  RawClient client(server->port());
+  client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (const char* piece : {"3", "\r\n", "abc", "\r\n", "2\r", "\nde\r\n", "0\r\n", "\r\n"}) {
+    std::this_thread::sleep_for(20ms);
+    client.send(piece);
+  }
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_THAT(told, ::testing::ElementsAre(3, 5));
+}
+
 TEST_F(HttpServerRequestsTest, ABodyOnItsWayCanBeRefused) {
   Mutex mutex;
   std::vector<std::shared_ptr<IncomingBody>> bodies;
