@@ -213,6 +213,12 @@ class HelpTest(unittest.TestCase):
         self.assertTrue(run("generate", "g2p", "x", "--temperature", "hot")[2].endswith(pointer))
         self.assertNotIn(pointer, run("generate", "nowhere", "x")[2])
 
+    def test_bench_says_what_it_measures(self):
+        for words in ([], ["latency"], ["sideways", "g2p"], ["latency", "g2p", "more"]):
+            code, out, err = run("bench", *words)
+            self.assertEqual((code, out), (2, ""), words)
+            self.assertIn("expected: transept bench latency|throughput MODEL, bench serve URL, or bench live URL", err, words)
+
     def test_help_and_documents_say_what_exit_codes_mean(self):
         document = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
         for text in (run("--help")[1], run("generate", "--help")[1], document):

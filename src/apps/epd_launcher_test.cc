@@ -72,11 +72,11 @@ class EpdLauncherTest : public ::testing::Test {
   const testing::ScopedVariable runtime_{"XDG_RUNTIME_DIR", parent()};
 };
 
-// Announces instances, as they would themselves.
+// Announces instances, as they would themselves; requests go to the decode instance's port.
 void announce(Broker& broker, const std::string& name) {
   InstanceRecord record;
   record.id = {name, 1};
-  record.url = "http://127.0.0.1:8000";
+  record.url = name.starts_with("e") ? "http://127.0.0.1:7000" : "http://127.0.0.1:8000";
   EXPECT_TRUE(broker.announce(record, std::chrono::minutes(1)).ok());
 }
 
