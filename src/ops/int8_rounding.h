@@ -10,8 +10,6 @@
 #include <cstring>
 #include <limits>
 
-#include "ops/packed_matrix.h"
-
 namespace transept {
 
 // Orders floats without their signs: infinities and NaN are above all others. As integers, of which the compiler takes
@@ -40,13 +38,14 @@ inline int32_t int8_code(float weight, float inverse) {
   return static_cast<int32_t>(inverse == 0 ? 0 : rounded);
 }
 
-// Some outputs of a panel in int8, whose weights lie side by side by input.
+// At most kColumns outputs, a panel, in int8, whose weights lie side by side by input.
+template <int64_t kColumns>
 class Int8Columns {
  public:
-  // weights: [num_inputs, step], of which the first `count` of each input are taken. REQUIRES: count <= kPanelColumns.
+  // weights: [num_inputs, step], of which the first `count` of each input are taken. REQUIRES: count <= kColumns.
   Int8Columns(const float* weights, int64_t step, int64_t num_inputs, int64_t count)
       : weights_(weights), step_(step), count_(count) {
-    std::array<uint32_t, kPanelColumns> largest = {};
+    std::array<uint32_t, kColumns> largest = {};
     for (int64_t t = 0; t < num_inputs; ++t) {
       const Line line = line_of(t);
       for (size_t c = 0; c < line.size(); ++c) largest[c] = std::max(largest[c], magnitude(line[c]));
@@ -59,8 +58,8 @@ class Int8Columns {
   }
 
   // The codes of inputs [input, input + num_inputs), at most 4: those of an output in one word, the first one lowest.
-  std::array<uint32_t, kPanelColumns> round(int64_t input, int64_t num_inputs) {
-    std::array<uint32_t, kPanelColumns> words = {};
+  std::array<uint32_t, kColumns> round(int64_t input, int64_t num_inputs) {
+    std::array<uint32_t, kColumns> words = {};
     for (int64_t i = 0; i < num_inputs; ++i) {
       const Line line = line_of(input + i);
       for (size_t c = 0; c < line.size(); ++c) {
@@ -72,18 +71,18 @@ class Int8Columns {
     return words;
   }
 
-  const std::array<float, kPanelColumns>& scales() const { return scales_; }
+  const std::array<float, kColumns>& scales() const { return scales_; }
   // Of all codes so far.
-  const std::array<int32_t, kPanelColumns>& sums() const { return sums_; }
+  const std::array<int32_t, kColumns>& sums() const { return sums_; }
 
  private:
-  using Line = std::array<float, kPanelColumns>;
+  using Line = std::array<float, kColumns>;
 
   // Of a panel's width always, which the compiler unrolls.
   Line line_of(int64_t input) const {
     Line line;
     const float* from = weights_ + input * step_;
-    if (count_ == kPanelColumns) {
+    if (count_ == kColumns) {
       std::memcpy(line.data(), from, sizeof line);
     } else {
       line = {};
@@ -95,7 +94,7 @@ class Int8Columns {
   const float* weights_;
   int64_t step_, count_;
   Line inverses_, scales_;
-  std::array<int32_t, kPanelColumns> sums_ = {};
+  std::array<int32_t, kColumns> sums_ = {};
 };
 
 }  // namespace transept

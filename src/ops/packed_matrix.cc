@@ -299,7 +299,7 @@ void PackedMatrix::set_int8_inputs(int64_t row, int64_t num_rows, std::span<cons
   constexpr int64_t kGroup = 4;  // inputs of an output that lie side by side
   for (int64_t r = 0; r < num_rows;) {
     const int64_t place = (row + r) % kPanelColumns, count = std::min(kPanelColumns - place, num_rows - r);
-    Int8Columns columns(weights.data() + r, num_rows, k_, count);
+    Int8Columns<kPanelColumns> columns(weights.data() + r, num_rows, k_, count);
     auto* const first = reinterpret_cast<int8_t*>(data_) + column_place(row + r);
     for (int64_t t = 0; t < k_; t += kGroup) {
       const std::array<uint32_t, kPanelColumns> words = columns.round(t, std::min(kGroup, k_ - t));
@@ -390,7 +390,8 @@ void PackedMatrix::get_nibble_row(int64_t row, float* out) const {
   const NibbleMeanings meanings = nibble_meanings();
   for (int64_t t = 0; t < k_; ++t) {
     const auto g = static_cast<size_t>(nibbles_.group_of(t, meanings.input_groups.data()));
-    const float value = meanings.table[static_cast<size_t>(codes[static_cast<size_t>(t)] + kNibbleOffset)];
+    const int place = codes[static_cast<size_t>(t)] + kNibbleOffset;
+    const float value = meanings.table[static_cast<size_t>(place)];
     out[t] = (value - (zeros.empty() ? 0.0f : static_cast<float>(zeros[g]))) * scales[g];
   }
 }

@@ -103,8 +103,8 @@ class PackedMatrix final {
   void set_rows(int64_t row, int64_t num_rows, std::span<const float> weights);
   void set_row(int64_t row, std::span<const float> weights) { set_rows(row, 1, weights); }
   // Sets inputs [input, input + num_inputs) of outputs [row, row + num_rows), rounded as set_rows() rounds them.
-  // weights: [num_inputs, num_rows]. Threads may set different inputs of an output. REQUIRES: a format of floats, or int8
-  // and all inputs; not a view.
+  // weights: [num_inputs, num_rows]. Threads may set different inputs of an output. REQUIRES: a format of floats, or
+  // int8 and all inputs; not a view.
   void set_inputs(int64_t row, int64_t num_rows, int64_t input, int64_t num_inputs, std::span<const float> weights);
   // Sets outputs [row, row + num_rows) to int8 codes [num_rows, k] with their scales [num_rows], as they are. REQUIRES:
   // kInt8Format; not a view.
