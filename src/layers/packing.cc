@@ -256,7 +256,8 @@ void pack_inputs(const SourceRows& part, IndexRange columns, int64_t row, Packed
 void pack_int8_inputs(const SourceRows& part, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
   constexpr int64_t kNumbers = int64_t{1} << 17;  // of a task
   const int64_t k = part.source->k();
-  const int64_t outputs = std::clamp(kNumbers / k / kPanelColumns, int64_t{1}, int64_t{8}) * kPanelColumns;
+  const int64_t outputs =
+      std::clamp(kNumbers / std::max<int64_t>(k, 1) / kPanelColumns, int64_t{1}, int64_t{8}) * kPanelColumns;
   std::vector<std::vector<float>> numbers(static_cast<size_t>(threads.num_threads()));
   threads.parallel_for(ceil_div(part.rows.size(), outputs), [&](int64_t task, int thread) {
     const int64_t begin = task * outputs, end = std::min(part.rows.size(), begin + outputs);

@@ -39,7 +39,6 @@ TEST(ClientSocketTest, AResetIsAnErrorAndAnEndIsNone) {
   }
 }
 
-// What both sides say crosses: write() goes on when the peer has said something first.
 // The descriptor of a program whose standard input is closed may be 0.
 TEST(ClientSocketTest, EveryDescriptorIsOne) {
   const Peer peer;
@@ -53,6 +52,7 @@ TEST(ClientSocketTest, EveryDescriptorIsOne) {
       ::testing::ExitedWithCode(7), "");
 }
 
+// What both sides say crosses: write() goes on when the peer has said something first.
 TEST(ClientSocketTest, WritesAllWhateverThePeerSays) {
   Peer peer;
   ClientSocket socket;

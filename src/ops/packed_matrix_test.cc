@@ -124,7 +124,6 @@ TEST(PackedMatrixInputs, GiveTheCodesOfRows) {
   EXPECT_EQ(scales[3], 0);
   EXPECT_EQ(scales[4], 1e-29f / 127);
   EXPECT_TRUE(std::isnan(scales[5]) && std::isnan(scales[40]));
-  EXPECT_GT(by_row.sums()[6], -128 * kInputs);
 }
 
 TEST(PackedMatrixView, SizesThatDoNotFitAreRefused) {
