@@ -8,6 +8,7 @@
 #include "base/mmap_file.h"
 #include "tensor/page_buffer.h"
 #include "weights/checkpoint_files.h"
+#include "weights/gathered_rows.h"
 #include "weights/strides.h"
 #include "weights/tensor_matrix.h"
 #include "weights/torch_file.h"
@@ -16,6 +17,7 @@ namespace transept {
 namespace {
 
 constexpr size_t kGatheredBytes = size_t{2} << 20;  // of memory at a time; larger tensors have their own
+constexpr size_t kLargeBytes = size_t{4} << 20;     // of a tensor that is gathered as its rows are read
 
 // The types that get() serves.
 std::optional<DType> float_type(std::string_view dtype) {
@@ -38,7 +40,8 @@ struct WeightMap::Impl {
     bool is_read = false;   // for WeightUse::kRead
     // In elements; empty: the data is dense.
     std::vector<int64_t> strides;
-    std::span<std::byte> gathered;  // what `view` views if the tensor was gathered
+    std::span<std::byte> gathered;       // what `view` views if the tensor was gathered
+    std::unique_ptr<GatheredRows> rows;  // of one that is gathered as it is read; null
 
     Status error(std::string_view reason) const {
       const std::string place = file == nullptr ? "" : file->path() + ": ";
@@ -50,18 +53,39 @@ struct WeightMap::Impl {
     }
     // REQUIRES: of floats.
     WeightView weight() const {
-      return {view.name, *float_type(view.dtype), view.shape, view.data, gathered.empty() ? file : nullptr};
+      const bool is_of_file = gathered.empty() || !strides.empty();
+      return {view.name, *float_type(view.dtype), view.shape, view.data, is_of_file ? file : nullptr};
+    }
+    size_t dense_bytes() const {
+      const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
+      return width * static_cast<size_t>(num_elements(view.shape).value());  // checked when the file was read
     }
     // From here on the data is dense.
     void gather(PagePool& pages, ThreadPool* workers) {
       if (strides.empty()) return;
-      const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
-      const auto count = static_cast<size_t>(num_elements(view.shape).value());  // checked when the file was read
-      gathered = pages.allocate(count * width);
-      transept::gather(view.data, width, view.shape, strides, gathered, workers);
-      file->release_pages(view.data);  // not in memory twice
+      if (rows == nullptr) {
+        const auto width = static_cast<size_t>(safetensors_dtype_bytes(view.dtype));
+        gathered = pages.allocate(dense_bytes());
+        transept::gather(view.data, width, view.shape, strides, gathered, workers);
+        file->release_pages(view.data);  // not in memory twice
+      } else {
+        rows->gather_all(workers);
+      }
       view.data = gathered;
       strides.clear();
+    }
+    // Whether rows of it can be gathered when they are read, and gathering all of them would take time.
+    bool gathers_rows() const {
+      return rows != nullptr || (view.shape.size() == 2 && strides.size() == 2 && strides.front() == 1 &&
+                                 file != nullptr && view.data.size() >= kLargeBytes);
+    }
+    // REQUIRES: gathers_rows().
+    GatheredRows& rows_as_read(PagePool& pages) {
+      if (rows == nullptr) {
+        gathered = pages.allocate(dense_bytes());
+        rows = std::make_unique<GatheredRows>(weight(), strides.back(), gathered);
+      }
+      return *rows;
     }
   };
 
@@ -231,7 +255,10 @@ StatusOr<std::unique_ptr<MatrixSource>> WeightMap::matrix(std::string_view name,
     return impl_->reader->open(*this, name, n, k, WeightUse::kPacked);
   }
   ASSIGN_OR_RETURN(Impl::Tensor * tensor, impl_->read_floats(name, shape, use));
-  // What steps read is gathered once; what is packed is gathered on its way.
+  // What steps read is gathered once, or row by row; what is packed is gathered on its way.
+  if (use == WeightUse::kRead && tensor->gathers_rows()) {
+    return std::unique_ptr<MatrixSource>(std::make_unique<GatheredMatrix>(tensor->rows_as_read(impl_->gathered)));
+  }
   if (use == WeightUse::kRead) tensor->gather(impl_->gathered, impl_->threads);
   if (!tensor->strides.empty()) {
     return std::unique_ptr<MatrixSource>(std::make_unique<StridedMatrix>(tensor->weight(), tensor->strides));
@@ -274,10 +301,12 @@ StatusOr<std::vector<WeightMap::ReadMatrix>> WeightMap::read_matrices() {
   return list;
 }
 
-std::vector<SafetensorsTensor> WeightMap::read_tensors() const {
+std::vector<SafetensorsTensor> WeightMap::read_tensors() {
   std::vector<SafetensorsTensor> list;
-  for (const auto& [name, tensor] : impl_->tensors) {
-    if (tensor.is_read) list.push_back(tensor.view);
+  for (auto& [name, tensor] : impl_->tensors) {
+    if (!tensor.is_read) continue;
+    tensor.gather(impl_->gathered, impl_->threads);
+    list.push_back(tensor.view);
   }
   return list;
 }

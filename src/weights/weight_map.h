@@ -2,7 +2,8 @@
 // layer asks for a tensor, or for a matrix in whatever form the checkpoint has it, by name and shape, and converts or
 // packs it straight from the mapping. Afterwards the map tells which tensors are unused. A tensor of torch.save whose
 // elements do not lie in row-major order is gathered into memory of the map when it is asked for, except a matrix that
-// is packed: its rows are gathered on their way.
+// is packed, whose rows are gathered on their way, and a large transposed table, whose rows are gathered when they are
+// first read.
 //
 // Owns the mappings: views and sources live as long as the map. Not thread-safe (asking for a tensor marks it as read).
 #pragma once
@@ -107,8 +108,9 @@ class WeightMap final {
   // All of them, by name, opened once more. Errors: those of matrix().
   StatusOr<std::vector<ReadMatrix>> read_matrices();
 
-  // Every tensor that was asked for with WeightUse::kRead, by name, but those that a matrix reader asked for.
-  std::vector<SafetensorsTensor> read_tensors() const;
+  // Every tensor that was asked for with WeightUse::kRead, by name, but those that a matrix reader asked for. All of
+  // them are gathered.
+  std::vector<SafetensorsTensor> read_tensors();
 
   // The file or index that was opened, for messages.
   const std::string& source() const;

@@ -20,6 +20,7 @@ namespace {
 using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::safetensors_bytes;
 using testing::TestFolder;
 using testing::TestTensor;
@@ -199,6 +200,44 @@ TEST(WeightMap, ReadsFilesOfTorch) {
     }
     EXPECT_FALSE((*map)->get("w", {3, 2}).ok());
   }
+}
+
+// A large transposed table, as a model's embedding that is its output layer too: its rows are gathered when they are
+// read, and all of them for who asks for the whole.
+TEST(WeightMap, GathersRowsOfALargeTableAsTheyAreRead) {
+  constexpr int64_t kRows = 8200, kDim = 130;
+  std::vector<float> values(static_cast<size_t>(kRows * kDim));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const auto value = [](int64_t row, int64_t column) { return static_cast<float>(row + column * kRows); };
+  const TestFolder dir;
+  dir.write("pytorch_model.bin",
+            testing::torch_zip({{"table", 0, 0, {kRows, kDim}, {1, kRows}}}, {storage("0", values)}));
+  const auto map = WeightMap::open(dir.path());
+  ASSERT_TRUE(map.ok()) << map.status().message();
+  const auto table = (*map)->matrix("table", {kRows, kDim}, WeightUse::kRead);
+  const auto again = (*map)->matrix("table", {kRows, kDim}, WeightUse::kRead);
+  const auto packed = (*map)->matrix("table", {kRows, kDim}, WeightUse::kPacked);
+  ASSERT_TRUE(table.ok() && again.ok() && packed.ok());
+  EXPECT_TRUE((*packed)->is_by_input()) << "taken as the file has it";
+  EXPECT_THAT((*map)->unread(), IsEmpty());
+  for (const MatrixSource* const source : {table->get(), again->get(), packed->get()}) {
+    std::vector<float> rows(2 * kDim);
+    source->read_rows(5003, 2, {0, kDim}, rows);
+    for (int64_t i = 0; i < 2 * kDim; ++i) {
+      ASSERT_EQ(rows[static_cast<size_t>(i)], value(5003 + i / kDim, i % kDim)) << i;
+    }
+  }
+  const std::vector<SafetensorsTensor> read = (*map)->read_tensors();
+  ASSERT_EQ(read.size(), 1u);
+  const auto whole = (*map)->get("table", {kRows, kDim});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->data.data(), read.front().data.data());
+  EXPECT_EQ(whole->file, nullptr);
+  const std::vector<float> got = to_floats(*whole);
+  for (int64_t i = 0; i < kRows * kDim; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], value(i / kDim, i % kDim)) << i;
+  std::vector<float> row(kDim);
+  (*table)->read_rows(kRows - 1, 1, {0, kDim}, row);
+  EXPECT_EQ(row.back(), value(kRows - 1, kDim - 1));
 }
 
 TEST(WeightMap, ReadsShardsOfTorch) {
