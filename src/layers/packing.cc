@@ -254,7 +254,7 @@ void pack_inputs(const SourceRows& part, IndexRange columns, int64_t row, Packed
 // The same for int8, whose scales belong to all inputs of an output: a task for so many outputs that their numbers stay
 // in the cache.
 void pack_int8_inputs(const SourceRows& part, int64_t row, PackedMatrix& packed, ThreadPool& threads) {
-  constexpr int64_t kNumbers = int64_t{1} << 17;  // of a task
+  constexpr int64_t kNumbers = int64_t{1} << 15;  // of a task
   const int64_t k = part.source->k();
   const int64_t outputs =
       std::clamp(kNumbers / std::max<int64_t>(k, 1) / kPanelColumns, int64_t{1}, int64_t{8}) * kPanelColumns;

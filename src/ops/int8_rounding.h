@@ -26,47 +26,59 @@ struct Int8Rounding {
     } else if (largest > kLeast) {
       inverse = 127 / largest;
       scale = largest / 127;
+      mask = ~uint32_t{0};
     }
   }
 
   float inverse = 0, scale = 0;
+  uint32_t mask = 0;  // of the codes: all are 0 where weights have no inverse
 };
 
-// Adding and taking away 1.5 * 2^23 rounds to the nearest integer, ties to even; no weight is past 127.
-inline int32_t int8_code(float weight, float inverse) {
-  const float rounded = (weight * inverse + 12582912.0f) - 12582912.0f;
-  return static_cast<int32_t>(inverse == 0 ? 0 : rounded);
+// A weight times the inverse lies in [-127, 127]. With 1.5 * 2^23 it is a float whose last bit counts ones: the sum is
+// rounded to the nearest integer, ties to even, which its last bits are. No branch and no conversion, so the compiler
+// takes many weights at once.
+inline int32_t int8_code(float weight, float inverse, uint32_t mask) {
+  constexpr float kRounder = 12582912.0f;
+  const uint32_t bits = std::bit_cast<uint32_t>(weight * inverse + kRounder) - std::bit_cast<uint32_t>(kRounder);
+  return static_cast<int32_t>(bits & mask);
 }
 
 // At most kColumns outputs, a panel, in int8, whose weights lie side by side by input.
 template <int64_t kColumns>
 class Int8Columns {
  public:
+  static constexpr int64_t kInputs = 4;  // taken together: their codes are a word of an output
+
   // weights: [num_inputs, step], of which the first `count` of each input are taken. REQUIRES: count <= kColumns.
   Int8Columns(const float* weights, int64_t step, int64_t num_inputs, int64_t count)
-      : weights_(weights), step_(step), count_(count) {
+      : weights_(weights), step_(step), num_inputs_(num_inputs), count_(count) {
     std::array<uint32_t, kColumns> largest = {};
-    for (int64_t t = 0; t < num_inputs; ++t) {
-      const Line line = line_of(t);
-      for (size_t c = 0; c < line.size(); ++c) largest[c] = std::max(largest[c], magnitude(line[c]));
+    for (int64_t t = 0; t < num_inputs; t += kInputs) {
+      const auto [a, b, c, d] = lines_from(t);
+      for (size_t j = 0; j < largest.size(); ++j) {
+        const uint32_t one = std::max(magnitude(a[j]), magnitude(b[j]));
+        const uint32_t other = std::max(magnitude(c[j]), magnitude(d[j]));
+        largest[j] = std::max(largest[j], std::max(one, other));
+      }
     }
-    for (size_t c = 0; c < largest.size(); ++c) {
-      const Int8Rounding rounding(largest[c]);
-      inverses_[c] = rounding.inverse;
-      scales_[c] = rounding.scale;
+    for (size_t j = 0; j < largest.size(); ++j) {
+      const Int8Rounding rounding(largest[j]);
+      inverses_[j] = rounding.inverse;
+      scales_[j] = rounding.scale;
+      masks_[j] = rounding.mask;
     }
   }
 
-  // The codes of inputs [input, input + num_inputs), at most 4: those of an output in one word, the first one lowest.
-  std::array<uint32_t, kColumns> round(int64_t input, int64_t num_inputs) {
-    std::array<uint32_t, kColumns> words = {};
-    for (int64_t i = 0; i < num_inputs; ++i) {
-      const Line line = line_of(input + i);
-      for (size_t c = 0; c < line.size(); ++c) {
-        const int32_t code = int8_code(line[c], inverses_[c]);
-        sums_[c] += code;
-        words[c] |= (static_cast<uint32_t>(code) & 0xff) << (8 * i);
-      }
+  // The codes of inputs [input, input + kInputs): those of an output in one word, the first one lowest; 0 behind the
+  // last input. REQUIRES: input < num_inputs.
+  std::array<uint32_t, kColumns> round(int64_t input) {
+    const auto [a, b, c, d] = lines_from(input);
+    std::array<uint32_t, kColumns> words;
+    for (size_t j = 0; j < words.size(); ++j) {
+      const auto code = [&](float weight) { return int8_code(weight, inverses_[j], masks_[j]); };
+      const int32_t first = code(a[j]), second = code(b[j]), third = code(c[j]), fourth = code(d[j]);
+      sums_[j] += (first + second) + (third + fourth);
+      words[j] = (low_byte(first) | low_byte(second) << 8) | (low_byte(third) << 16 | low_byte(fourth) << 24);
     }
     return words;
   }
@@ -78,23 +90,31 @@ class Int8Columns {
  private:
   using Line = std::array<float, kColumns>;
 
-  // Of a panel's width always, which the compiler unrolls.
-  Line line_of(int64_t input) const {
-    Line line;
-    const float* from = weights_ + input * step_;
-    if (count_ == kColumns) {
-      std::memcpy(line.data(), from, sizeof line);
-    } else {
-      line = {};
-      std::copy_n(from, count_, line.data());
+  static uint32_t low_byte(int32_t code) { return static_cast<uint32_t>(code) & 0xff; }
+
+  // Of a panel's width always, which the compiler unrolls: what is missing is zero, in lines of this object's.
+  std::array<const float*, kInputs> lines_from(int64_t input) {
+    std::array<const float*, kInputs> lines;
+    for (int64_t i = 0; i < kInputs; ++i) {
+      const bool is_there = input + i < num_inputs_;
+      const float* from = weights_ + (is_there ? input + i : 0) * step_;
+      if (!is_there || count_ < kColumns) {
+        Line& padded = padded_[static_cast<size_t>(i)];
+        padded = {};
+        if (is_there) std::copy_n(from, count_, padded.data());
+        from = padded.data();
+      }
+      lines[static_cast<size_t>(i)] = from;
     }
-    return line;
+    return lines;
   }
 
   const float* weights_;
-  int64_t step_, count_;
+  int64_t step_, num_inputs_, count_;
   Line inverses_, scales_;
+  std::array<uint32_t, kColumns> masks_;
   std::array<int32_t, kColumns> sums_ = {};
+  std::array<Line, kInputs> padded_;
 };
 
 }  // namespace transept

@@ -74,7 +74,9 @@ float round_to_int8(std::span<const float> weights, std::span<int8_t> codes) {
   uint32_t largest = 0;
   for (const float weight : weights) largest = std::max(largest, magnitude(weight));
   const Int8Rounding rounding(largest);
-  for (size_t t = 0; t < weights.size(); ++t) codes[t] = static_cast<int8_t>(int8_code(weights[t], rounding.inverse));
+  for (size_t t = 0; t < weights.size(); ++t) {
+    codes[t] = static_cast<int8_t>(int8_code(weights[t], rounding.inverse, rounding.mask));
+  }
   return rounding.scale;
 }
 
@@ -296,14 +298,14 @@ void PackedMatrix::scatter_inputs(int64_t row, int64_t num_rows, int64_t input, 
 }
 
 void PackedMatrix::set_int8_inputs(int64_t row, int64_t num_rows, std::span<const float> weights) {
-  constexpr int64_t kGroup = 4;  // inputs of an output that lie side by side
+  using Columns = Int8Columns<kPanelColumns>;
   for (int64_t r = 0; r < num_rows;) {
     const int64_t place = (row + r) % kPanelColumns, count = std::min(kPanelColumns - place, num_rows - r);
-    Int8Columns<kPanelColumns> columns(weights.data() + r, num_rows, k_, count);
+    Columns columns(weights.data() + r, num_rows, k_, count);
     auto* const first = reinterpret_cast<int8_t*>(data_) + column_place(row + r);
-    for (int64_t t = 0; t < k_; t += kGroup) {
-      const std::array<uint32_t, kPanelColumns> words = columns.round(t, std::min(kGroup, k_ - t));
-      std::memcpy(first + t * kPanelColumns, words.data(), static_cast<size_t>(count * kGroup));
+    for (int64_t t = 0; t < k_; t += Columns::kInputs) {
+      const std::array<uint32_t, kPanelColumns> words = columns.round(t);
+      std::memcpy(first + t * kPanelColumns, words.data(), static_cast<size_t>(count * Columns::kInputs));
     }
     std::copy_n(columns.scales().data(), count, scales_ + row + r);
     std::copy_n(columns.sums().data(), count, sums_ + row + r);

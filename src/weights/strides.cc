@@ -40,8 +40,9 @@ struct Block {
 constexpr int64_t kTileRows = 64, kTileColumns = 64;
 constexpr size_t kMaxElementBytes = 8;
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kLookAhead =
-    16;  // columns; those of a transposed matrix are too far apart for the processor to guess
+// Those of a transposed matrix are too far apart for the processor to guess.
+constexpr int64_t kLookAhead = 16;  // columns
+constexpr int64_t kInputsAhead = 8;
 
 template <typename Element>
 void copy_elements(const std::byte* from, int64_t from_stride, int64_t count, std::byte* to, int64_t to_stride) {
@@ -251,6 +252,9 @@ void StridedMatrix::read_inputs(int64_t begin, int64_t count, IndexRange rows, s
                [&](int64_t element, int64_t stride, int64_t size, int64_t done) {
                  for (int64_t i = 0; i < size; ++i) {
                    const std::byte* from = tensor_.data.data() + (element + i * stride + rows.begin) * width;
+                   const std::byte* const ahead = from + std::min(kInputsAhead, size - 1 - i) * stride * width;
+                   for (int64_t line = 0; line < rows.size() * width; line += kLineBytes)
+                     __builtin_prefetch(ahead + line);
                    const auto at = static_cast<size_t>((done + i) * rows.size());
                    widen_bytes(tensor_.dtype, from, out.subspan(at, static_cast<size_t>(rows.size())));
                  }

@@ -150,6 +150,14 @@ def answer(cases, sources, root_name, layout):
     cases.check(name, "" if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:])
 
 
+def written_in_large_pieces(file):
+    """The same file, as a copy or a download leaves it. torch.save writes small pieces, which the system keeps in small
+    pages: safetensors written so take 1.5 times as long to map."""
+    whole = file.read_bytes()
+    file.unlink()
+    file.write_bytes(whole)
+
+
 def load(cases):
     """A published shape of 300 MB loads from files of torch within 1.3 times of safetensors' time, and in as much memory."""
     layouts = {"zipped": 1.3, "legacy": 1.3, "transposed": 1.3}
@@ -160,6 +168,9 @@ def load(cases):
     for layout in layouts:
         folders[layout] = make_folder(source, fresh(cases, f"loading_{layout}"))
         LAYOUTS[layout](read_state(source), folders[layout])
+    for folder in folders.values():
+        for file in list(folder.iterdir()):
+            written_in_large_pieces(file)
     taken = {layout: [] for layout in folders}
     for _ in range(LOADING_ROUNDS):
         for layout, folder in folders.items():
