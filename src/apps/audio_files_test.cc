@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -164,6 +165,16 @@ TEST(ReadAudio, ErrorsLeaveThePathToWhoeverReportsThem) {
   };
   EXPECT_EQ(reason(folder.path() + "/gone.wav"), "No such file or directory");
   EXPECT_EQ(reason(folder.path()), "is a folder");
+  folder.write("a.wav", "sound");
+  EXPECT_TRUE(read_audio(folder.path() + "/a.wav", [] { return false; }).ok());
+  // It is there, and cannot be opened, by root neither.
+  rlimit descriptors{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  const rlimit none{0, descriptors.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string why = reason(folder.path() + "/a.wav");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  EXPECT_EQ(why, "Too many open files");
 }
 
 TEST(ReadAudio, StreamsAreReadWholeUpToALimit) {

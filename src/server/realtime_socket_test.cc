@@ -241,6 +241,7 @@ TEST_F(RealtimeSocketTest, TheFormatStaysWhileThereIsAudio) {
     EXPECT_EQ(type_of(ask(kSame)), "session.updated");
     EXPECT_EQ(type_of(ask(R"({"type": "input_audio_buffer.clear"})")), "input_audio_buffer.cleared");
   }
+  send(append_event(""));  // is no audio
   EXPECT_EQ(type_of(ask(kTelephone)), "session.updated");
   EXPECT_EQ(speaker().options.sampling_rate, 8000);
   send(append_event("\xFF\x80"));
