@@ -16,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "python/arguments.h"
+#include "python/released_gil.h"
 #include "python/stream.h"
 #include "python/transcription.h"
 #include "python/wait.h"
@@ -104,7 +105,7 @@ std::unique_ptr<EncodedInput> encode(const PythonModel& self, nb::handle encoder
   RequestArguments arguments(encoder, nb::none(), utf8_of(fields), 0, 0);
   transept_encoded* encoded = nullptr;
   {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     detail::call(transept_encode, self.model->get(), static_cast<const transept_request*>(&arguments.get()), &encoded);
   }
   return std::make_unique<EncodedInput>(EncodedInput{self.model, transept::Encoded(encoded)});
@@ -118,12 +119,12 @@ std::vector<std::int32_t> tokenize(const PythonModel& self, const nb::str& text,
   options.source_lang = std::move(source_lang);
   options.target_lang = std::move(target_lang);
   const std::string_view view = utf8_of(text);
-  const nb::gil_scoped_release release;
+  const ReleasedGil release;
   return self.model->tokenize(view, options);
 }
 
 std::string detokenize(const PythonModel& self, const std::vector<std::int32_t>& ids, bool skip_special_tokens) {
-  const nb::gil_scoped_release release;
+  const ReleasedGil release;
   return self.model->detokenize(ids, skip_special_tokens);
 }
 
@@ -142,7 +143,7 @@ nb::object spelling(const PythonModel& self, std::int32_t id, bool decoder_side)
 
 void define_models(nb::module_& module) {
   using M = PythonModel;
-  const nb::call_guard<nb::gil_scoped_release> no_gil;
+  const nb::call_guard<ReleasedGil> no_gil;
   nb::class_<EncodedInput>(module, "Encoded").def_prop_ro("num_positions", [](const EncodedInput& input) {
     return input.encoded.num_positions();
   });

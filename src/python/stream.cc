@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "python/released_gil.h"
 #include "python/wait.h"
 
 namespace nb = nanobind;
@@ -52,7 +53,7 @@ RunningRequest::RunningRequest(ModelPointer model, transept_request& request, st
   }
   transept_stream* stream = nullptr;
   {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     detail::call(transept_submit, model_->get(), static_cast<const transept_request*>(&request), &stream);
   }
   stream_.emplace(stream);

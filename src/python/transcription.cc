@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "python/arguments.h"
+#include "python/released_gil.h"
 #include "python/wait.h"
 
 namespace nb = nanobind;
@@ -66,7 +67,7 @@ nb::object decode_audio(nb::handle audio, std::int32_t sampling_rate, double max
   float* samples = nullptr;
   std::size_t size = 0;
   {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     detail::call(transept_decode_audio, &given, sampling_rate, max_seconds, &samples, &size);
   }
   const nb::capsule owner(samples, [](void* memory) noexcept { transept_free(memory); });
@@ -157,7 +158,7 @@ void Transcription::run(const transept::Audio& audio, const transept::Transcribe
 Transcription::~Transcription() {
   if (::getpid() != process_) return;  // the thread is the parent's; what it holds stays
   {
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     cancel();
     thread_->join();
   }

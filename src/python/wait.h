@@ -6,6 +6,8 @@
 #include <chrono>
 #include <optional>
 
+#include "python/released_gil.h"
+
 namespace transept::python {
 
 constexpr double kSliceSeconds = 0.02;
@@ -25,7 +27,7 @@ bool wait_in_slices(std::optional<double> timeout_seconds, const Step& step) {
       slice = left < slice ? (left > 0 ? left : 0) : slice;
     }
     {
-      const nanobind::gil_scoped_release release;
+      const ReleasedGil release;
       if (step(slice)) return true;
     }
     if (PyErr_CheckSignals() != 0) throw nanobind::python_error();

@@ -137,6 +137,20 @@ class Ends(unittest.TestCase):
             print("end")
         """), ["end"])
 
+    def test_daemon_threads_within_calls_do_not_end_the_process_early(self):
+        """The interpreter ends threads that come back to it after its end, and the process ends as it should all the same."""
+        self.assertEqual(run(f"""
+            llm = LLM({str(T5)!r}, threads=1)
+            tokenizer = llm.get_tokenizer()
+            def work():
+                while True:
+                    tokenizer.encode("a b c")
+            for _ in range(8):
+                threading.Thread(target=work, daemon=True).start()
+            time.sleep(0.2)
+            print("end")
+        """), ["end"])
+
     def test_objects_are_freed_in_any_order(self):
         self.assertEqual(run(f"""
             import gc
