@@ -21,8 +21,10 @@ int run_pack(const Flags& flags) {
     return kExitInterrupted;
   }
   if (!packed.ok()) return usage_error("pack", blame_environment(packed.status(), config->from_environment));
-  std::printf("%s: %s of weights (%s), %zu other files\n", out.c_str(), format_bytes(packed->num_bytes).c_str(),
-              packed->storage.c_str(), packed->num_copied);
+  const std::string of_ranks =
+      packed->num_ranks == 1 ? "" : str_cat(" in ", packed->num_ranks, " files, one a rank; the first one");
+  std::printf("%s: %s of weights%s (%s), %zu other files\n", out.c_str(), format_bytes(packed->num_bytes).c_str(),
+              of_ranks.c_str(), packed->storage.c_str(), packed->num_copied);
   return kExitOk;
 }
 

@@ -101,8 +101,8 @@ std::vector<FlagSpec> bench_flags() { return concat(bench_workload_flags(), engi
 
 // What packing depends on.
 std::vector<FlagSpec> pack_flags() {
-  constexpr std::string_view kNames[] = {"dtype",    "quantization", "threads",  "log-level",
-                                         "revision", "download-dir", "cache-dir"};
+  constexpr std::string_view kNames[] = {"dtype",     "quantization", "threads",      "tensor-parallel-size",
+                                         "log-level", "revision",     "download-dir", "cache-dir"};
   std::vector<FlagSpec> table = engine_flags();
   std::erase_if(table, [&](const FlagSpec& flag) {
     return std::find(std::begin(kNames), std::end(kNames), flag.name) == std::end(kNames);

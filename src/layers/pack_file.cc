@@ -26,11 +26,12 @@ void add_matrix(std::vector<SafetensorsTensor>& tensors, const PackedLayer& laye
 }  // namespace
 
 Status write_pack_file(const std::string& path, WeightMap& weights, std::span<const PackedLayer> layers,
-                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on) {
-  PackTag tag{kPackedLayout, storage, {}};
+                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on, const Ranks& ranks) {
+  PackTag tag{
+      .layout = kPackedLayout, .storage = storage, .rank = ranks.rank, .num_ranks = ranks.count, .matrices = {}};
   std::vector<SafetensorsTensor> tensors;
   for (const PackedLayer& layer : layers) {
-    const PackTag::Matrix matrix{layer.n, layer.k, layer.stored, layer.format};
+    const PackTag::Matrix matrix{layer.whole_n, layer.whole_k, layer.stored, layer.format};
     const auto [place, is_new] = tag.matrices.emplace(layer.name, matrix);
     // Two layers that share a matrix pack the same bytes.
     CHECK(is_new || place->second == matrix, layer.name, " is packed in two ways");

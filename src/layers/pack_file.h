@@ -9,14 +9,16 @@
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "layers/packing.h"
+#include "layers/split.h"
 #include "tensor/weight_format.h"
 #include "weights/weight_map.h"
 
 namespace transept {
 
 // weights: the checkpoint of the model; layers: the report of its PackOptions, whose matrices still exist; storage: the
-// requested one; goes_on: polled, false cancels. Errors: as write_safetensors.
+// requested one; goes_on: polled, false cancels; ranks: of its PackOptions, whose parts the matrices are. Errors: as
+// write_safetensors.
 Status write_pack_file(const std::string& path, WeightMap& weights, std::span<const PackedLayer> layers,
-                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on);
+                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on, const Ranks& ranks = {});
 
 }  // namespace transept

@@ -38,10 +38,20 @@ InputRounding int8_inputs(LayerInputs inputs) {
   }
 }
 
-void note(const PackOptions& options, const std::string& name, const PackedMatrix& packed, const WeightFormat& stored) {
+void note(const PackOptions& options, const MatrixToLoad& matrix, const PackedMatrix& packed,
+          const WeightFormat& stored) {
   if (options.report == nullptr) return;
-  options.report->push_back(
-      {name, packed.format(), packed.bytes(), packed.n(), packed.k(), stored, packed.is_view(), {}, packed.views()});
+  options.report->push_back({matrix.name,
+                             packed.format(),
+                             packed.bytes(),
+                             packed.n(),
+                             packed.k(),
+                             stored,
+                             packed.is_view(),
+                             {},
+                             packed.views(),
+                             matrix.n,
+                             matrix.k});
 }
 
 template <typename T>
@@ -357,7 +367,19 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
   const PackedFormat wanted = options.as_packed ? held : chosen;
   // What inputs are rounded to shows in the product alone, not in the bytes.
   const bool fits = wanted.weights == held.weights && wanted.has_wide_inputs() == held.has_wide_inputs();
-  ASSIGN_OR_RETURN(PackedMatrix packed, view_packed(options, weights, matrix.name, of, fits ? wanted : held));
+  const PackTag& tag = *weights.pack_tag();
+  CHECK(tag.num_ranks == 1 || (tag.rank == options.ranks.rank && tag.num_ranks == options.ranks.count), matrix.name);
+  PackTag::Matrix in_file = of;
+  if (tag.num_ranks > 1) {
+    in_file.n = num_rows(matrix);
+    in_file.k = matrix.columns.size();
+  }
+  ASSIGN_OR_RETURN(PackedMatrix packed, view_packed(options, weights, matrix.name, in_file, fits ? wanted : held));
+  if (tag.num_ranks > 1 && !fits) {
+    return refuse(
+        "is packed as ", format_text(packed.format()), " for ", tag.num_ranks, " ranks; ", format_text(wanted),
+        " is made of a whole matrix alone: give the original checkpoint, or leave --dtype and ", "--quantization out");
+  }
   // Codes that became float32 are not found again.
   const bool keeps_all = held.weights == of.stored || (held.weights == kFloat32Format && !of.stored.is_codes());
   if (!fits && !keeps_all) {
@@ -365,7 +387,7 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
                   format_text(wanted), " cannot be made of that: give the original checkpoint, or leave --dtype and ",
                   "--quantization out");
   }
-  const bool is_whole = num_rows(matrix) == matrix.n && matrix.columns.size() == matrix.k;
+  const bool is_whole = packed.n() == num_rows(matrix) && packed.k() == matrix.columns.size();
   if (fits && is_whole) return packed;
   RETURN_IF_ERROR(check_whole_groups(weights, matrix, wanted));
   MatrixSources sources;
@@ -425,7 +447,7 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
   if (const PackTag* tag = weights.pack_tag(); tag != nullptr) {
     if (const auto found = tag->matrices.find(matrix.name); found != tag->matrices.end()) {
       ASSIGN_OR_RETURN(PackedMatrix packed, load_from_folder(options, weights, matrix, found->second));
-      note(options, matrix.name, packed, found->second.stored);
+      note(options, matrix, packed, found->second.stored);
       return packed;
     }
   }
@@ -444,7 +466,7 @@ StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weight
   if (format.weights.is_nibbles() && has_order && !gives_codes) format = {kFloat32Format};
   RETURN_IF_ERROR(check_whole_groups(weights, matrix, format));
   PackedMatrix packed = pack(options, matrix, sources, format);
-  note(options, matrix.name, packed, stored);
+  note(options, matrix, packed, stored);
   return packed;
 }
 

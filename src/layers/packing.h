@@ -41,7 +41,8 @@ struct PackedLayer {
   bool is_mapped = false;    // a view of the packed folder's file: memory that processes share
   // What its inputs are rounded to before the product, by the names of those of its matrices that have it.
   std::vector<std::pair<std::string, InputQuantization>> inputs = {};
-  PackedBytes views = {};  // in the options' pool or the mapped file: live as long as the model
+  PackedBytes views = {};            // in the options' pool or the mapped file: live as long as the model
+  int64_t whole_n = 0, whole_k = 0;  // of the matrix before ranks divided it
 };
 
 // Narrower layers are never int8. Keys and values of narrower models are int8 only on request: rounding errors do not
@@ -111,12 +112,14 @@ std::vector<size_t> divide_by_codes(const PackOptions& options, const MatrixToLo
 
 // Returns the matrix, packed, and reports it. Of a packed folder that has it: a view of the mapped file if its format
 // is the wanted one and all of it is kept; else packed again, with the result that the original checkpoint would give.
+// Of a folder that was packed for ranks: a view of this rank's part.
 // Else packs the sources, on the options' threads; `open` is called for them. Sources of different formats are kept in
 // float32, unless the options name a storage, and so are 4-bit codes that mean different things. int8 codes with one
 // scale an output stay as they are where int8 is wanted. Weights that are rounded to int8 have the scale of the whole
 // output, whatever inputs are kept. Errors: those of `open`; of a packed folder, by file and tensor: kNotFound: a
 // tensor is missing; kInvalidArgument: another layout version or size, a misshapen tensor, or the wanted format needs
-// values that were rounded away; kUnimplemented: ranks would divide a group of inputs that are rounded together.
+// values that were rounded away, or that other ranks have; kUnimplemented: ranks would divide a group of inputs that
+// are rounded together.
 StatusOr<PackedMatrix> load_matrix(const PackOptions& options, WeightMap& weights, const MatrixToLoad& matrix,
                                    FunctionRef<StatusOr<MatrixSources>()> open);
 

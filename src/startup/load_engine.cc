@@ -204,7 +204,8 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
   }
   ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));
   loaded.device = choices.device;
-  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, loaded.model_config, std::move(files)));
+  ASSIGN_OR_RETURN(const OpenedWeights opened,
+                   open_weights(config, loaded.model_config, std::move(files), reading_rank(config, to.ranks.get())));
   const std::shared_ptr<WeightMap>& weights = opened.map;
   if (to.ranks != nullptr) {
     to.ranks->set_rank_timeout(kRankLoadTimeout);

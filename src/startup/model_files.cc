@@ -92,8 +92,8 @@ StatusOr<ModelFiles> ModelFiles::open(const std::string& model) {
   return files;
 }
 
-StatusOr<std::unique_ptr<WeightMap>> ModelFiles::open_weights() && {
-  if (!tensors_.has_value()) return WeightMap::open(folder_.path());
+StatusOr<std::unique_ptr<WeightMap>> ModelFiles::open_weights(const ReadingRank& reader) && {
+  if (!tensors_.has_value()) return WeightMap::open(folder_.path(), reader);
   return WeightMap::of(std::move(*tensors_));
 }
 

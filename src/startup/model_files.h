@@ -24,8 +24,8 @@ class ModelFiles final {
   // FoundTensors::quantization; "": of a folder of transformers, too.
   std::string quantization() const { return tensors_.has_value() ? tensors_->quantization : ""; }
 
-  // The weights; once. Errors: those of WeightMap.
-  StatusOr<std::unique_ptr<WeightMap>> open_weights() &&;
+  // The weights, for one rank; once. Errors: those of WeightMap.
+  StatusOr<std::unique_ptr<WeightMap>> open_weights(const ReadingRank& reader = {}) &&;
 
  private:
   ModelFolder folder_;

@@ -5,11 +5,12 @@
 
 namespace transept {
 
-StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model, ModelFiles files) {
+StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConfig& model, ModelFiles files,
+                                     const ReadingRank& reading) {
   OpenedWeights opened;
   opened.quantization = files.quantization();
   const bool is_foreign = files.is_foreign();
-  ASSIGN_OR_RETURN(opened.map, std::move(files).open_weights());
+  ASSIGN_OR_RETURN(opened.map, std::move(files).open_weights(reading));
   if (is_foreign) return opened;
   ASSIGN_OR_RETURN(const std::optional<QuantizationConfig> quantization, read_quantization(model));
   if (!quantization.has_value()) return opened;

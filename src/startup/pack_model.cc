@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWeightsFile = "model.safetensors";
+constexpr std::string_view kWeightsFile = "model.safetensors";
 
 // What other files of a checkpoint end with: weights once more, for other programs.
 bool holds_weights(std::string_view name) {
@@ -124,12 +124,37 @@ fs::path folder_path(const std::string& name) {
   return path.has_filename() ? path : path.parent_path();
 }
 
+// The file of one rank: its bytes, and what it holds.
+struct PackedRank {
+  uint64_t num_bytes = 0;
+  std::string storage;
+};
+
+StatusOr<PackedRank> pack_rank(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
+                               const AttentionBackend& attention, PackOptions packing, const fs::path& folder,
+                               FunctionRef<bool()> goes_on) {
+  std::vector<PackedLayer> layers;
+  packing.report = &layers;
+  packing.pool = PackOptions(packing.threads).pool;  // of this rank alone
+  weights->set_threads(&packing.threads);
+  const StatusOr<std::unique_ptr<Model>> model = load_model(config, weights, {packing, attention});
+  weights->set_threads(nullptr);
+  RETURN_IF_ERROR(model.status());
+  const Ranks& ranks = packing.ranks;
+  const fs::path file =
+      folder / (ranks.count == 1 ? std::string(kWeightsFile) : rank_file_name({ranks.rank, ranks.count}));
+  RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on, ranks));
+  std::error_code ignored;
+  return PackedRank{fs::file_size(file, ignored), storage_text(layers)};
+}
+
 StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string& out, FunctionRef<bool()> goes_on) {
   ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
   const std::string disk = files.disk();
   ASSIGN_OR_RETURN(const ModelConfig model_config, load_family_config(files.folder()));
   RETURN_IF_ERROR(check_features(config, model_config));
-  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model_config, std::move(files)));
+  ASSIGN_OR_RETURN(const OpenedWeights opened,
+                   open_weights(config, model_config, std::move(files), {0, num_packed_ranks(disk)}));
   const std::shared_ptr<WeightMap>& weights = opened.map;
   if (weights->pack_tag() != nullptr) {
     return invalid_argument(config.model, ": is packed already; give the checkpoint that it was packed from");
@@ -147,17 +172,16 @@ StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string
   if (!types.report.empty()) log_info(types.report);
   ThreadPool threads(config.threads > 0 ? config.threads : num_available_cpus());
   ASSIGN_OR_RETURN(const std::unique_ptr<AttentionBackend> attention, make_attention_backend(config.attention_backend));
-  std::vector<PackedLayer> layers;
-  PackOptions packing(threads, types.weights, &layers);
+  PackOptions packing(threads, types.weights, nullptr);
   packing.least_int8_width = kLeastInt8Width;
-  weights->set_threads(&threads);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, load_model(model_config, weights, {packing, *attention}));
-  weights->set_threads(nullptr);
-  const fs::path file = folder.path() / kWeightsFile;
-  RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on));
-  std::error_code ignored;
-  result.num_bytes = fs::file_size(file, ignored);
-  result.storage = storage_text(layers);
+  result.num_ranks = config.tensor_parallel_size;
+  for (int32_t rank = 0; rank < result.num_ranks; ++rank) {
+    packing.ranks = {rank, result.num_ranks};
+    ASSIGN_OR_RETURN(const PackedRank packed,
+                     pack_rank(model_config, weights, *attention, packing, folder.path(), goes_on));
+    result.num_bytes += packed.num_bytes;
+    if (rank == 0) result.storage = packed.storage;
+  }
   RETURN_IF_ERROR(folder.finish());
   return result;
 }

@@ -13,6 +13,7 @@
 #include "base/input_file.h"
 #include "base/source_dir_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "startup/thread_ranks_testing.h"
 
 namespace transept {
 namespace {
@@ -56,7 +57,9 @@ class PackModel : public ::testing::Test {
   }
 
   std::string loaded_as(const EngineConfig& config) const {
-    const StatusOr<LoadedModel> loaded = load_engine(config, clock_);
+    const StatusOr<LoadedModel> loaded = config.num_ranks() > 1
+                                             ? load_engine(config, clock_, testing::ThreadRanks::start(config))
+                                             : load_engine(config, clock_);
     if (!loaded.ok()) return error_message(loaded.status());
     size_t mapped = 0;
     for (const PackedLayer& layer : loaded->info.packed_layers) mapped += layer.is_mapped ? 1 : 0;
@@ -91,6 +94,28 @@ TEST_F(PackModel, FlagsThatAreLeftOutTakeWhatTheFolderHas) {
   EXPECT_EQ(loaded_as(of_packed("int8", true, "bfloat16")), "int8 bfloat16 mapped") << "int8 goes before";
   EXPECT_THAT(loaded_as(of_packed("none", true)), HasSubstr("is packed as int8"));
   EXPECT_THAT(loaded_as(of_packed("none", false, "float32")), HasSubstr("float32 cannot be made of that"));
+}
+
+TEST_F(PackModel, RanksMapTheirOwnFiles) {
+  const testing::TinyBart model{.vocab_size = 200, .d_model = 256, .heads = 4, .ffn = 256};
+  model.write(wide_);
+  for (const char* const quantization : {"none", "int8", "int4"}) {
+    EngineConfig from = config(quantization);
+    from.model = wide_.path();
+    from.tensor_parallel_size = 2;
+    const StatusOr<PackedModel> packed = pack_model(from, out_, kGoOn);
+    ASSERT_TRUE(packed.ok()) << packed.status();
+    EXPECT_EQ(packed->num_ranks, 2);
+    const uint64_t first = fs::file_size(out_ + "/model-tp-0-of-2.safetensors");
+    EXPECT_EQ(packed->num_bytes, first + fs::file_size(out_ + "/model-tp-1-of-2.safetensors"));
+    EngineConfig ranks = of_packed();
+    ranks.tensor_parallel_size = 2;
+    EXPECT_EQ(loaded_as(ranks), str_cat(quantization, " auto mapped"));
+    ranks.dtype = "bfloat16";
+    ranks.quantization_given = true;
+    EXPECT_THAT(loaded_as(ranks), HasSubstr("for 2 ranks; bfloat16 is made of a whole matrix alone"));
+    fs::remove_all(out_);
+  }
 }
 
 TEST_F(PackModel, AutoPacksWhatLoadingWouldChoose) {

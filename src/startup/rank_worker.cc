@@ -1,5 +1,7 @@
 #include "startup/rank_worker.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -12,6 +14,7 @@
 #include "rank/model_runner.h"
 #include "rank/rank_agreement.h"
 #include "rank/stage_layers.h"
+#include "rank/stage_links.h"
 #include "startup/choose_device.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
@@ -53,7 +56,8 @@ StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> load_runner(const EngineCon
   RETURN_IF_ERROR(check_features(config, model));
   ASSIGN_OR_RETURN(const GenerationConfig generation, GenerationConfig::load(files.folder(), model));
   ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));
-  ASSIGN_OR_RETURN(const OpenedWeights opened, open_weights(config, model, std::move(files)));
+  ASSIGN_OR_RETURN(const OpenedWeights opened,
+                   open_weights(config, model, std::move(files), reading_rank(config, &ranks)));
   RETURN_IF_ERROR(agree_on_model(ranks, model, *opened.map));
   ASSIGN_OR_RETURN(choices.isa, least_isa(ranks, choices.isa));
   const StoredWeights stored = stored_weights(*opened.map, opened.quantization);
@@ -111,11 +115,40 @@ Status check_rank_flags(const EngineConfig& config) {
   return ok_status();
 }
 
+ReadingRank reading_rank(const EngineConfig& config, const Communicator* ranks) {
+  if (ranks == nullptr) return {};
+  const Ranks of_stage = StagePlace::of(*ranks, config.pipeline_parallel_size).ranks;
+  return {of_stage.rank, of_stage.count};
+}
+
+namespace {
+
+// Whether a tensor is of a matrix of which each rank has a part of its own.
+bool is_divided(const PackTag* tag, std::string_view tensor) {
+  if (tag == nullptr || tag->num_ranks == 1) return false;
+  return std::ranges::any_of(std::array{kPackedPanels, kPackedScales, kPackedSums},
+                             [&](std::string_view suffix) { return tensor.ends_with(suffix); });
+}
+
+// Of a tag but its rank.
+ContentDigest digest_of_tag(const PackTag* tag) {
+  PackTag shared = tag == nullptr ? PackTag() : *tag;
+  shared.rank = 0;
+  DigestBuilder digest;
+  for (const auto& [key, value] : pack_tag_metadata(shared)) {
+    digest.add_text(key);
+    digest.add_text(value);
+  }
+  return digest.finish();
+}
+
+}  // namespace
+
 Status agree_on_model(Communicator& ranks, const ModelConfig& config, const WeightMap& weights) {
   constexpr size_t kSampleBytes = 4096;
   std::vector<ContentDigest> samples;
   weights.visit_samples(
-      kSampleBytes, [](std::string_view) { return true; },
+      kSampleBytes, [&](std::string_view name) { return !is_divided(weights.pack_tag(), name); },
       [&](const WeightMap::Sample& sample) {
         DigestBuilder digest;
         digest.add_text(sample.name);
@@ -128,6 +161,7 @@ Status agree_on_model(Communicator& ranks, const ModelConfig& config, const Weig
   DigestBuilder of_config, of_tensors;
   of_config.add_text(config.raw.dump());
   for (const ContentDigest& sample : samples) of_tensors.add_bytes(sample.bytes);
+  of_tensors.add_bytes(digest_of_tag(weights.pack_tag()).bytes);
   const auto number = [](const ContentDigest& digest) {
     int64_t value = 0;
     std::memcpy(&value, digest.bytes.data(), sizeof value);

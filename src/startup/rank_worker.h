@@ -28,8 +28,12 @@ Status check_rank_flags(const EngineConfig& config);
 // loading, of run_rank(). REQUIRES: config.num_ranks() is ranks.size(); the rank is not the first.
 Status work_as_rank(const EngineConfig& config, Communicator& ranks);
 
+// What this rank reads of a folder that was packed for ranks. `ranks` may be null: one rank.
+ReadingRank reading_rank(const EngineConfig& config, const Communicator* ranks);
+
 // All ranks call these two while they load, before their weights are packed. Errors, on all ranks: config.json or the
-// tensors are not the same (kInvalidArgument, names what differs); the communicator's.
+// tensors are not the same (kInvalidArgument, names what differs); the communicator's. Of a folder that was packed for
+// ranks, which have parts of their own, what the parts are called and packed as.
 Status agree_on_model(Communicator& ranks, const ModelConfig& config, const WeightMap& weights);
 // What a rank's runner is told of the others. Borrows `ranks`, which may be null: one rank.
 void set_ranks(const EngineConfig& config, Communicator* ranks, ModelRunnerOptions& options);

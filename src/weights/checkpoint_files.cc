@@ -1,11 +1,14 @@
 #include "weights/checkpoint_files.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/mmap_file.h"
 #include "weights/json_scanner.h"
+#include "weights/pack_tag.h"
 
 namespace transept {
 namespace {
@@ -101,13 +104,58 @@ Status read_index(const std::string& dir, CheckpointFiles& files) {
   return ok_status();
 }
 
+// The numbers of ranks whose files a folder has.
+std::set<int32_t> packed_ranks(const std::string& dir) {
+  constexpr std::string_view kBegin = "model-tp-", kOf = "-of-", kEnd = ".safetensors";
+  std::set<int32_t> counts;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const size_t of = name.find(kOf);
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || of == std::string::npos) continue;
+    ReadingRank rank;
+    std::from_chars(name.data() + kBegin.size(), name.data() + of, rank.rank);
+    std::from_chars(name.data() + of + kOf.size(), name.data() + name.size(), rank.count);
+    const bool is_one = rank.count > 1 && rank.count <= kMaxPackedRanks && rank.rank >= 0 && rank.rank < rank.count;
+    if (is_one && name == rank_file_name(rank)) counts.insert(rank.count);
+  }
+  return counts;
+}
+
+StatusOr<CheckpointFiles> find_rank_file(const std::string& dir, const std::set<int32_t>& counts,
+                                         const ReadingRank& reader) {
+  if (!counts.contains(reader.count)) {
+    std::vector<std::string> numbers;
+    for (const int32_t count : counts) numbers.push_back(str_cat(count));
+    return invalid_argument(dir, ": is packed for --tensor-parallel-size ", join(numbers, " and "), ", not for ",
+                            reader.count, ": give that number, or the original model");
+  }
+  CheckpointFiles files;
+  files.source = path_in(dir, rank_file_name(reader));
+  if (!exists(files.source)) return not_found(files.source, ": is missing: rank ", reader.rank, " reads it");
+  files.paths = {files.source};
+  files.part = reader;
+  return files;
+}
+
 }  // namespace
 
-bool has_checkpoint(const std::string& dir) { return find_candidate(dir) != nullptr; }
+std::string rank_file_name(const ReadingRank& of) {
+  return str_cat("model-tp-", of.rank, "-of-", of.count, ".safetensors");
+}
 
-StatusOr<CheckpointFiles> find_checkpoint(const std::string& dir) {
+int32_t num_packed_ranks(const std::string& dir) {
+  if (find_candidate(dir) != nullptr) return 1;
+  const std::set<int32_t> counts = packed_ranks(dir);
+  return counts.empty() ? 1 : *counts.begin();
+}
+
+bool has_checkpoint(const std::string& dir) { return find_candidate(dir) != nullptr || num_packed_ranks(dir) > 1; }
+
+StatusOr<CheckpointFiles> find_checkpoint(const std::string& dir, const ReadingRank& reader) {
   const Candidate* found = find_candidate(dir);
   if (found == nullptr) {
+    if (const std::set<int32_t> counts = packed_ranks(dir); !counts.empty()) return find_rank_file(dir, counts, reader);
     std::vector<std::string> names;
     for (const Candidate& candidate : kCandidates) names.emplace_back(candidate.name);
     return not_found(dir, ": no weights: none of ", join(names, ", "));

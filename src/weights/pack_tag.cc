@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kLayout = "transept.layout";
 constexpr std::string_view kStorage = "transept.storage";
+constexpr std::string_view kRanks = "transept.ranks";     // "R of N"
 constexpr std::string_view kMatrix = "transept.matrix.";  // NAME: "N K STORED STORAGE [INPUTS]"
 constexpr std::string_view kInputs = "transept.inputs.";  // NAME: input_quantization_name()
 constexpr std::string_view kAsStored = "stored";
@@ -23,6 +24,18 @@ std::optional<int64_t> read_integer(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_whole = error == std::errc() && end == text.data() + text.size();
   return is_whole && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+// False: not of the form.
+bool read_ranks(std::string_view text, PackTag& tag) {
+  const std::vector<std::string_view> words = split(text, ' ');
+  if (words.size() != 3 || words[1] != "of") return false;
+  const std::optional<int64_t> rank = read_integer(words[0]), count = read_integer(words[2]);
+  if (!rank.has_value() || !count.has_value() || *count < 2 || *count > kMaxPackedRanks || *rank >= *count)
+    return false;
+  tag.rank = static_cast<int32_t>(*rank);
+  tag.num_ranks = static_cast<int32_t>(*count);
+  return true;
 }
 
 // A format that matrices are packed in.
@@ -81,6 +94,8 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
       tag.storage = read_storage(value);
       if (!tag.storage.has_value())
         return bad(key, value, "stored, float32, bfloat16, float16, int8 or int4 in groups");
+    } else if (key == kRanks) {
+      if (!read_ranks(value, tag)) return bad(key, value, "RANK of NUMBER");
     } else if (key.starts_with(kMatrix)) {
       const std::optional<PackTag::Matrix> matrix = read_matrix(value);
       if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|outliers|bfloat16|groups]");
@@ -98,6 +113,7 @@ SafetensorsMetadata pack_tag_metadata(const PackTag& tag) {
   SafetensorsMetadata metadata;
   metadata.emplace(kLayout, str_cat(tag.layout));
   metadata.emplace(kStorage, tag.storage.has_value() ? weight_format_name(*tag.storage) : std::string(kAsStored));
+  if (tag.num_ranks > 1) metadata.emplace(kRanks, str_cat(tag.rank, " of ", tag.num_ranks));
   for (const auto& [name, matrix] : tag.matrices) {
     const std::string_view inputs = inputs_name(matrix.format.inputs);
     metadata.emplace(str_cat(kMatrix, name),

@@ -18,7 +18,7 @@ namespace transept {
 
 struct PackTag {
   struct Matrix {
-    int64_t n = 0, k = 0;
+    int64_t n = 0, k = 0;                  // of the whole matrix
     WeightFormat stored = kFloat32Format;  // in the checkpoint that was packed
     PackedFormat format = {};
 
@@ -27,6 +27,8 @@ struct PackTag {
 
   int64_t layout = 0;
   std::optional<WeightFormat> storage;  // requested for all matrices; unset: as the checkpoint stored each
+  // Of whose parts of the matrices the file is. Whole matrices: rank 0 of 1.
+  int32_t rank = 0, num_ranks = 1;
   std::map<std::string, Matrix, std::less<>> matrices;  // by the name that the layer asks for
   // What the inputs of products are rounded to, by the name that the checkpoint has for a matrix; without those that
   // are not.
@@ -34,6 +36,8 @@ struct PackTag {
 
   friend bool operator==(const PackTag&, const PackTag&) = default;
 };
+
+inline constexpr int32_t kMaxPackedRanks = 1024;
 
 inline constexpr std::string_view kPackedPanels = ".packed", kPackedScales = ".packed_scales",
                                   kPackedSums = ".packed_sums";

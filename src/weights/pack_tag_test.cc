@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 TEST(PackTag, ReadsBackAsWritten) {
   for (const std::optional<WeightFormat> storage :
        {std::optional<WeightFormat>(), {kFloat32Format}, {kBFloat16Format}, {kFloat16Format}, {kInt8Format}}) {
-    PackTag tag{7, storage, {}};
+    PackTag tag{.layout = 7, .storage = storage, .rank = 3, .num_ranks = 8, .matrices = {}};
     tag.matrices["a.weight"] = {51865, 384, kFloat16Format, {kInt8Format, InputRounding::kWide}};
     tag.matrices["a.coded"] = {8, 64, {WeightLayout::kCodes, 4, 32, true}, {kFloat32Format}};
     tag.matrices["b \"c\""] = {1, INT64_MAX, kBFloat16Format, {kFloat32Format}};
@@ -26,7 +26,7 @@ TEST(PackTag, ReadsBackAsWritten) {
 
 // The words are a promise: folders that have them must load.
 TEST(PackTag, IsWrittenInTheWordsOfTheFirstVersion) {
-  PackTag tag{1, std::nullopt, {}};
+  PackTag tag{.layout = 1, .storage = std::nullopt, .matrices = {}};
   tag.matrices["a"] = {3, 4, kFloat16Format, {kInt8Format, InputRounding::kOutliers}};
   tag.matrices["b"] = {3, 4, kFloat32Format, {kInt8Format, InputRounding::kWide}};
   tag.matrices["c"] = {3, 4, kFloat32Format, {kBFloat16Format, InputRounding::kBFloat16}};
@@ -41,6 +41,18 @@ TEST(PackTag, IsWrittenInTheWordsOfTheFirstVersion) {
                                                          {"transept.matrix.d", "3 4 float32 float16"},
                                                          {"transept.matrix.e", "3 4 float32 int4-g32 groups"},
                                                          {"transept.matrix.f", "3 4 float4-g64 float4-g64"}}));
+}
+
+TEST(PackTag, NamesTheRankOfAPart) {
+  PackTag tag{.layout = 2, .storage = std::nullopt, .rank = 1, .num_ranks = 4, .matrices = {}};
+  EXPECT_EQ(pack_tag_metadata(tag).at("transept.ranks"), "1 of 4");
+  tag = {.layout = 2, .storage = std::nullopt, .matrices = {}};
+  EXPECT_FALSE(pack_tag_metadata(tag).contains("transept.ranks")) << "as the first version wrote it";
+  for (const char* const text : {"", "1", "1 of", "1 of 1", "4 of 4", "-1 of 4", "1 of 4 ", "1 in 4", "0 of 0",
+                                 "0 of 1", "0 of 1025", "1 of 4294967300", "0x1 of 4"}) {
+    const SafetensorsMetadata metadata{{"transept.layout", "2"}, {"transept.ranks", text}};
+    EXPECT_THAT(error_message(parse_pack_tag(metadata).status()), HasSubstr("transept.ranks")) << text;
+  }
 }
 
 TEST(PackTag, FilesWithoutALayoutAreOrdinary) {

@@ -7,7 +7,6 @@
 
 #include "base/mmap_file.h"
 #include "tensor/page_buffer.h"
-#include "weights/checkpoint_files.h"
 #include "weights/gathered_rows.h"
 #include "weights/strides.h"
 #include "weights/tensor_matrix.h"
@@ -188,10 +187,16 @@ struct WeightMap::Impl {
 WeightMap::WeightMap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 WeightMap::~WeightMap() = default;
 
-StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir) {
-  ASSIGN_OR_RETURN(const CheckpointFiles found, find_checkpoint(dir));
+StatusOr<std::unique_ptr<WeightMap>> WeightMap::open(const std::string& dir, const ReadingRank& reader) {
+  ASSIGN_OR_RETURN(const CheckpointFiles found, find_checkpoint(dir, reader));
   auto impl = std::make_unique<Impl>();
   RETURN_IF_ERROR(impl->add_files(found));
+  const PackTag tag = impl->pack_tag.value_or(PackTag());
+  if (tag.rank != found.part.rank || tag.num_ranks != found.part.count) {
+    return invalid_argument(found.source, ": holds the part of rank ", tag.rank, " of ", tag.num_ranks,
+                            " by its metadata, and of rank ", found.part.rank, " of ", found.part.count,
+                            " by its name");
+  }
   return std::unique_ptr<WeightMap>(new WeightMap(std::move(impl)));
 }
 

@@ -21,6 +21,7 @@
 #include "base/thread_pool.h"
 #include "tensor/device.h"
 #include "tensor/weight_format.h"
+#include "weights/checkpoint_files.h"
 #include "weights/found_tensors.h"
 #include "weights/matrix_reader.h"
 #include "weights/matrix_source.h"
@@ -34,8 +35,9 @@ class WeightMap final {
  public:
   // Opens the files of find_checkpoint(): safetensors, or files of torch.save. Errors name file, tensor and reason:
   // those of find_checkpoint(), parse_safetensors() and parse_torch_file(); over kMaxCheckpointTensors tensors; a
-  // tensor that stands in two files; one that its shard lacks.
-  static StatusOr<std::unique_ptr<WeightMap>> open(const std::string& dir);
+  // tensor that stands in two files; one that its shard lacks; a packed file whose tag tells another rank than its
+  // name.
+  static StatusOr<std::unique_ptr<WeightMap>> open(const std::string& dir, const ReadingRank& reader = {});
   // Of what a reader of another format found. Errors: a name that is there twice.
   static StatusOr<std::unique_ptr<WeightMap>> of(FoundTensors found);
   ~WeightMap();

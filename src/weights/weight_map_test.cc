@@ -264,6 +264,44 @@ TEST(WeightMap, SafetensorsGoBeforeFilesOfTorch) {
   EXPECT_THAT(to_floats(*(*map)->get("a", {1})), ElementsAre(5));
 }
 
+// Files of a folder that was packed for ranks.
+TEST(WeightMap, ReadsTheFileOfItsRank) {
+  const auto part = [](int64_t rank, float value) {
+    const std::string header = str_cat(R"({"__metadata__": {"transept.layout": "2", "transept.ranks": ")", rank,
+                                       R"( of 2"}, "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})");
+    return testing::raw_safetensors(header, bytes_of(std::vector<float>{value}));
+  };
+  const TestFolder dir;
+  const auto error = [&](const ReadingRank& reading) {
+    return error_message(WeightMap::open(dir.path(), reading).status());
+  };
+  for (const char* const name : {"model-tp-2-of-2", "model-tp-00-of-2", "model-tp-0-of-1", "model-tp-0-of-99999999999",
+                                 "model-tp--1-of-2", "model-tp-x-of-y", "model-tp-0-of-2x"}) {
+    dir.write(str_cat(name, ".safetensors"), "is no rank's");
+  }
+  EXPECT_FALSE(has_checkpoint(dir.path()));
+  EXPECT_THAT(error({0, 2}), HasSubstr("no weights"));
+  dir.write("model-tp-0-of-2.safetensors", part(0, 5));
+  EXPECT_TRUE(has_checkpoint(dir.path()));
+  EXPECT_EQ(num_packed_ranks(dir.path()), 2);
+  EXPECT_THAT(error({1, 2}), HasSubstr("model-tp-1-of-2.safetensors: is missing"));
+  EXPECT_THAT(error({}), HasSubstr("is packed for --tensor-parallel-size 2, not for 1"));
+  dir.write("model-tp-1-of-2.safetensors", part(1, 6));
+  for (const int32_t rank : {0, 1}) {
+    const auto map = WeightMap::open(dir.path(), {rank, 2});
+    ASSERT_TRUE(map.ok()) << map.status().message();
+    EXPECT_EQ((*map)->pack_tag()->rank, rank);
+    EXPECT_THAT(to_floats(*(*map)->get("a", {1})), ElementsAre(static_cast<float>(5 + rank)));
+  }
+  dir.write("model-tp-1-of-2.safetensors", part(0, 6));
+  EXPECT_THAT(error({1, 2}), HasSubstr("the part of rank 0 of 2 by its metadata, and of rank 1 of 2 by its name"));
+  dir.write("model.safetensors", part(1, 7));
+  EXPECT_THAT(error({}), HasSubstr("the part of rank 1 of 2 by its metadata, and of rank 0 of 1 by its name"));
+  dir.write("model.safetensors", safetensors_bytes({floats("a", {9})}));
+  EXPECT_EQ(num_packed_ranks(dir.path()), 1) << "whole weights go before";
+  EXPECT_THAT(to_floats(*(*WeightMap::open(dir.path(), {1, 2}))->get("a", {1})), ElementsAre(9));
+}
+
 TEST(WeightMap, RefusesDamagedIndexes) {
   struct Case {
     std::string index, reason;
