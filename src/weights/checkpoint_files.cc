@@ -126,6 +126,7 @@ StatusOr<CheckpointFiles> find_rank_file(const std::string& dir, const std::set<
                                          const ReadingRank& reader) {
   if (!counts.contains(reader.count)) {
     std::vector<std::string> numbers;
+    numbers.reserve(counts.size());
     for (const int32_t count : counts) numbers.push_back(str_cat(count));
     return invalid_argument(dir, ": is packed for --tensor-parallel-size ", join(numbers, " and "), ", not for ",
                             reader.count, ": give that number, or the original model");
