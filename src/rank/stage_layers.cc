@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
+#include "weights/pack_tag.h"
 #include "weights/safetensors.h"
 
 namespace transept {
@@ -66,7 +67,31 @@ std::optional<PlacedLayer> find_layer(std::string_view name) {
   return std::nullopt;
 }
 
-uint64_t bytes_of(const WeightMap::Sample& sample) {
+// The matrix that a tensor is a packed part of; nullopt: it is none.
+std::optional<std::string_view> packed_matrix_of(std::string_view tensor) {
+  for (const std::string_view suffix : {kPackedPanels, kPackedScales, kPackedSums}) {
+    if (tensor.ends_with(suffix)) return tensor.substr(0, tensor.size() - suffix.size());
+  }
+  return std::nullopt;
+}
+
+// Of a tensor of a packed matrix, about; 0: no file has so many.
+uint64_t packed_bytes(std::string_view tensor, const PackTag::Matrix& matrix) {
+  constexpr uint64_t kScaleBytes = 4;
+  const auto n = static_cast<uint64_t>(matrix.n), k = static_cast<uint64_t>(matrix.k);
+  if (!tensor.ends_with(kPackedPanels)) return checked_mul(n, kScaleBytes).value_or(0);
+  const std::optional<uint64_t> weights = checked_mul(n, k);
+  if (!weights.has_value()) return 0;
+  return checked_mul(*weights, static_cast<uint64_t>(matrix.format.weights.bits)).value_or(0) / 8;
+}
+
+// A rank's part of a matrix counts as the whole: parts differ in size, and all ranks cut at the same layers.
+uint64_t bytes_of(const WeightMap::Sample& sample, const PackTag* tag) {
+  if (tag != nullptr && tag->num_ranks > 1) {
+    const std::optional<std::string_view> name = packed_matrix_of(sample.name);
+    const auto matrix = name.has_value() ? tag->matrices.find(*name) : tag->matrices.end();
+    if (matrix != tag->matrices.end()) return packed_bytes(sample.name, matrix->second);
+  }
   uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(safetensors_dtype_bytes(sample.dtype), 1));
   for (const int64_t dim : sample.shape) {
     const std::optional<uint64_t> product = checked_mul(bytes, static_cast<uint64_t>(dim));
@@ -171,12 +196,12 @@ LayerBytes layer_bytes(const WeightMap& weights) {
       [&](const WeightMap::Sample& sample) {
         const std::optional<PlacedLayer> found = find_layer(sample.name);
         if (!found.has_value()) {
-          bytes.others += bytes_of(sample);
+          bytes.others += bytes_of(sample, weights.pack_tag());
         } else if (found->named.is_encoder) {
-          add(bytes.encoder, found->named.layer, bytes_of(sample));
+          add(bytes.encoder, found->named.layer, bytes_of(sample, weights.pack_tag()));
           bytes.divides_encoder = bytes.divides_encoder && found->stands_in_one_stack;
         } else {
-          add(bytes.decoder, found->named.layer, bytes_of(sample));
+          add(bytes.decoder, found->named.layer, bytes_of(sample, weights.pack_tag()));
         }
       });
   bytes.divides_encoder = bytes.divides_encoder && !bytes.encoder.empty();

@@ -32,7 +32,8 @@ struct NamedLayer {
 // A prefix of the file's or of the loader's changes nothing. nullopt: no layer's.
 std::optional<NamedLayer> layer_of_name(std::string_view name);
 
-// The bytes of a checkpoint's tensors, as it stores them.
+// The bytes of a checkpoint's tensors, as it stores them; of a file that was packed for one of several ranks those of
+// whole matrices, so that the files of all ranks give the same numbers.
 struct LayerBytes {
   std::vector<uint64_t> encoder, decoder;  // of each layer
   uint64_t others = 0;                     // of what is no layer's
