@@ -26,9 +26,13 @@ void add_matrix(std::vector<SafetensorsTensor>& tensors, const PackedLayer& laye
 }  // namespace
 
 Status write_pack_file(const std::string& path, WeightMap& weights, std::span<const PackedLayer> layers,
-                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on, const Ranks& ranks) {
-  PackTag tag{
-      .layout = kPackedLayout, .storage = storage, .rank = ranks.rank, .num_ranks = ranks.count, .matrices = {}};
+                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on, const PackedPart& part) {
+  PackTag tag{.layout = kPackedLayout,
+              .storage = storage,
+              .rank = part.ranks.rank,
+              .num_ranks = part.ranks.count,
+              .source = part.source,
+              .matrices = {}};
   std::vector<SafetensorsTensor> tensors;
   for (const PackedLayer& layer : layers) {
     const PackTag::Matrix matrix{layer.whole_n, layer.whole_k, layer.stored, layer.format};

@@ -15,10 +15,15 @@
 
 namespace transept {
 
+// What the file of one of several ranks says besides.
+struct PackedPart {
+  Ranks ranks = {};         // of the PackOptions: whose parts the matrices are
+  std::string source = {};  // PackTag::source
+};
+
 // weights: the checkpoint of the model; layers: the report of its PackOptions, whose matrices still exist; storage: the
-// requested one; goes_on: polled, false cancels; ranks: of its PackOptions, whose parts the matrices are. Errors: as
-// write_safetensors.
+// requested one; goes_on: polled, false cancels. Errors: as write_safetensors.
 Status write_pack_file(const std::string& path, WeightMap& weights, std::span<const PackedLayer> layers,
-                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on, const Ranks& ranks = {});
+                       std::optional<WeightFormat> storage, FunctionRef<bool()> goes_on, const PackedPart& part = {});
 
 }  // namespace transept

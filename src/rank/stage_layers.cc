@@ -67,14 +67,6 @@ std::optional<PlacedLayer> find_layer(std::string_view name) {
   return std::nullopt;
 }
 
-// The matrix that a tensor is a packed part of; nullopt: it is none.
-std::optional<std::string_view> packed_matrix_of(std::string_view tensor) {
-  for (const std::string_view suffix : {kPackedPanels, kPackedScales, kPackedSums}) {
-    if (tensor.ends_with(suffix)) return tensor.substr(0, tensor.size() - suffix.size());
-  }
-  return std::nullopt;
-}
-
 // Of a tensor of a packed matrix, about; 0: no file has so many.
 uint64_t packed_bytes(std::string_view tensor, const PackTag::Matrix& matrix) {
   constexpr uint64_t kScaleBytes = 4;

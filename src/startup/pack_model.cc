@@ -20,6 +20,7 @@
 #include "startup/model_files.h"
 #include "startup/open_weights.h"
 #include "startup/recognise_model.h"
+#include "startup/tensors_digest.h"
 #include "startup/weight_storage.h"
 
 namespace transept {
@@ -131,8 +132,9 @@ struct PackedRank {
 };
 
 StatusOr<PackedRank> pack_rank(const ModelConfig& config, const std::shared_ptr<WeightMap>& weights,
-                               const AttentionBackend& attention, PackOptions packing, const fs::path& folder,
-                               FunctionRef<bool()> goes_on) {
+                               const AttentionBackend& attention, PackOptions packing, const std::string& source,
+                               const fs::path& folder, FunctionRef<bool()> goes_on) {
+  if (!goes_on()) return absl::CancelledError("interrupted");
   std::vector<PackedLayer> layers;
   packing.report = &layers;
   packing.pool = PackOptions(packing.threads).pool;  // of this rank alone
@@ -140,10 +142,11 @@ StatusOr<PackedRank> pack_rank(const ModelConfig& config, const std::shared_ptr<
   const StatusOr<std::unique_ptr<Model>> model = load_model(config, weights, {packing, attention});
   weights->set_threads(nullptr);
   RETURN_IF_ERROR(model.status());
+  weights->ignore_where([](std::string_view) { return true; });  // the first rank has warned of what nobody reads
   const Ranks& ranks = packing.ranks;
   const fs::path file =
       folder / (ranks.count == 1 ? std::string(kWeightsFile) : rank_file_name({ranks.rank, ranks.count}));
-  RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on, ranks));
+  RETURN_IF_ERROR(write_pack_file(file.string(), *weights, layers, packing.storage, goes_on, {ranks, source}));
   std::error_code ignored;
   return PackedRank{fs::file_size(file, ignored), storage_text(layers)};
 }
@@ -175,10 +178,11 @@ StatusOr<PackedModel> pack_checked(const EngineConfig& config, const std::string
   PackOptions packing(threads, types.weights, nullptr);
   packing.least_int8_width = kLeastInt8Width;
   result.num_ranks = config.tensor_parallel_size;
+  const std::string source = result.num_ranks == 1 ? "" : digest_hex(digest_of_checkpoint(model_config, *weights));
   for (int32_t rank = 0; rank < result.num_ranks; ++rank) {
     packing.ranks = {rank, result.num_ranks};
     ASSIGN_OR_RETURN(const PackedRank packed,
-                     pack_rank(model_config, weights, *attention, packing, folder.path(), goes_on));
+                     pack_rank(model_config, weights, *attention, packing, source, folder.path(), goes_on));
     result.num_bytes += packed.num_bytes;
     if (rank == 0) result.storage = packed.storage;
   }

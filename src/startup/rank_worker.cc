@@ -1,7 +1,5 @@
 #include "startup/rank_worker.h"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -23,6 +21,7 @@
 #include "startup/recognise_model.h"
 #include "startup/runner_choices.h"
 #include "startup/shortlist_file.h"
+#include "startup/tensors_digest.h"
 
 namespace transept {
 namespace {
@@ -123,13 +122,6 @@ ReadingRank reading_rank(const EngineConfig& config, const Communicator* ranks) 
 
 namespace {
 
-// Whether a tensor is of a matrix of which each rank has a part of its own.
-bool is_divided(const PackTag* tag, std::string_view tensor) {
-  if (tag == nullptr || tag->num_ranks == 1) return false;
-  return std::ranges::any_of(std::array{kPackedPanels, kPackedScales, kPackedSums},
-                             [&](std::string_view suffix) { return tensor.ends_with(suffix); });
-}
-
 // Of a tag but its rank.
 ContentDigest digest_of_tag(const PackTag* tag) {
   PackTag shared = tag == nullptr ? PackTag() : *tag;
@@ -142,35 +134,30 @@ ContentDigest digest_of_tag(const PackTag* tag) {
   return digest.finish();
 }
 
+// A number that ranks compare.
+int64_t number_of(const ContentDigest& digest) {
+  int64_t value = 0;
+  std::memcpy(&value, digest.bytes.data(), sizeof value);
+  return value;
+}
+
 }  // namespace
 
 Status agree_on_model(Communicator& ranks, const ModelConfig& config, const WeightMap& weights) {
-  constexpr size_t kSampleBytes = 4096;
-  std::vector<ContentDigest> samples;
-  weights.visit_samples(
-      kSampleBytes, [&](std::string_view name) { return !is_divided(weights.pack_tag(), name); },
-      [&](const WeightMap::Sample& sample) {
-        DigestBuilder digest;
-        digest.add_text(sample.name);
-        digest.add_text(sample.dtype);
-        digest.add_number(std::ssize(sample.shape));
-        for (const int64_t dim : sample.shape) digest.add_number(dim);
-        digest.add_bytes(sample.bytes);
-        samples.push_back(digest.finish());
-      });
-  DigestBuilder of_config, of_tensors;
-  of_config.add_text(config.raw.dump());
-  for (const ContentDigest& sample : samples) of_tensors.add_bytes(sample.bytes);
-  of_tensors.add_bytes(digest_of_tag(weights.pack_tag()).bytes);
-  const auto number = [](const ContentDigest& digest) {
-    int64_t value = 0;
-    std::memcpy(&value, digest.bytes.data(), sizeof value);
-    return value;
+  const PackTag* const tag = weights.pack_tag();
+  // Each rank has a part of its own of a packed matrix.
+  const auto is_shared = [&](std::string_view name) {
+    return tag == nullptr || tag->num_ranks == 1 || !packed_matrix_of(name).has_value();
   };
-  return check_agreement(ranks, std::vector<AgreedNumber>{{"the number of tensors", std::ssize(samples)},
-                                                          {"the digest of config.json", number(of_config.finish())},
-                                                          {"the digest of the tensors' names, shapes and first bytes",
-                                                           number(of_tensors.finish())}});
+  const TensorsDigest tensors = digest_of_tensors(weights, is_shared);
+  DigestBuilder of_config;
+  of_config.add_text(config.raw.dump());
+  return check_agreement(
+      ranks, std::vector<AgreedNumber>{
+                 {"the digest of what `transept pack` packed, model and types,", number_of(digest_of_tag(tag))},
+                 {"the number of tensors", tensors.count},
+                 {"the digest of config.json", number_of(of_config.finish())},
+                 {"the digest of the tensors' names, shapes and first bytes", number_of(tensors.digest)}});
 }
 
 void set_ranks(const EngineConfig& config, Communicator* ranks, ModelRunnerOptions& options) {

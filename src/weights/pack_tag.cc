@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kLayout = "transept.layout";
 constexpr std::string_view kStorage = "transept.storage";
 constexpr std::string_view kRanks = "transept.ranks";     // "R of N"
+constexpr std::string_view kSource = "transept.source";   // PackTag::source
 constexpr std::string_view kMatrix = "transept.matrix.";  // NAME: "N K STORED STORAGE [INPUTS]"
 constexpr std::string_view kInputs = "transept.inputs.";  // NAME: input_quantization_name()
 constexpr std::string_view kAsStored = "stored";
@@ -36,6 +37,11 @@ bool read_ranks(std::string_view text, PackTag& tag) {
   tag.rank = static_cast<int32_t>(*rank);
   tag.num_ranks = static_cast<int32_t>(*count);
   return true;
+}
+
+bool is_digest(std::string_view text) {
+  constexpr size_t kDigits = 64;
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // A format that matrices are packed in.
@@ -82,6 +88,13 @@ std::optional<PackTag::Matrix> read_matrix(std::string_view text) {
 
 }  // namespace
 
+std::optional<std::string_view> packed_matrix_of(std::string_view tensor) {
+  for (const std::string_view ending : {kPackedPanels, kPackedScales, kPackedSums}) {
+    if (tensor.ends_with(ending)) return tensor.substr(0, tensor.size() - ending.size());
+  }
+  return std::nullopt;
+}
+
 StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metadata) {
   const auto layout = metadata.find(kLayout);
   if (layout == metadata.end()) return std::optional<PackTag>();
@@ -96,6 +109,9 @@ StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metad
         return bad(key, value, "stored, float32, bfloat16, float16, int8 or int4 in groups");
     } else if (key == kRanks) {
       if (!read_ranks(value, tag)) return bad(key, value, "RANK of NUMBER");
+    } else if (key == kSource) {
+      if (!is_digest(value)) return bad(key, value, "64 hexadecimal digits");
+      tag.source = value;
     } else if (key.starts_with(kMatrix)) {
       const std::optional<PackTag::Matrix> matrix = read_matrix(value);
       if (!matrix.has_value()) return bad(key, value, "N K STORED STORAGE [wide|outliers|bfloat16|groups]");
@@ -114,6 +130,7 @@ SafetensorsMetadata pack_tag_metadata(const PackTag& tag) {
   metadata.emplace(kLayout, str_cat(tag.layout));
   metadata.emplace(kStorage, tag.storage.has_value() ? weight_format_name(*tag.storage) : std::string(kAsStored));
   if (tag.num_ranks > 1) metadata.emplace(kRanks, str_cat(tag.rank, " of ", tag.num_ranks));
+  if (!tag.source.empty()) metadata.emplace(kSource, tag.source);
   for (const auto& [name, matrix] : tag.matrices) {
     const std::string_view inputs = inputs_name(matrix.format.inputs);
     metadata.emplace(str_cat(kMatrix, name),

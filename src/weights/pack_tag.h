@@ -29,6 +29,8 @@ struct PackTag {
   std::optional<WeightFormat> storage;  // requested for all matrices; unset: as the checkpoint stored each
   // Of whose parts of the matrices the file is. Whole matrices: rank 0 of 1.
   int32_t rank = 0, num_ranks = 1;
+  // The digest of the checkpoint, 64 hexadecimal digits: files of one model tell others by it. "": not said.
+  std::string source = {};
   std::map<std::string, Matrix, std::less<>> matrices;  // by the name that the layer asks for
   // What the inputs of products are rounded to, by the name that the checkpoint has for a matrix; without those that
   // are not.
@@ -41,6 +43,9 @@ inline constexpr int32_t kMaxPackedRanks = 1024;
 
 inline constexpr std::string_view kPackedPanels = ".packed", kPackedScales = ".packed_scales",
                                   kPackedSums = ".packed_sums";
+
+// The matrix that a tensor of a packed file is of: "NAME" of "NAME.packed_sums". nullopt: of none.
+std::optional<std::string_view> packed_matrix_of(std::string_view tensor);
 
 // Unset: the metadata of an ordinary checkpoint. Errors: a malformed tag, by its key.
 StatusOr<std::optional<PackTag>> parse_pack_tag(const SafetensorsMetadata& metadata);

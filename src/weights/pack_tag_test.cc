@@ -55,6 +55,27 @@ TEST(PackTag, NamesTheRankOfAPart) {
   }
 }
 
+TEST(PackTag, KnowsTheCheckpoint) {
+  const std::string digest(64, 'a');
+  PackTag tag{.layout = 2, .source = digest, .matrices = {}};
+  EXPECT_EQ(pack_tag_metadata(tag).at("transept.source"), digest);
+  EXPECT_TRUE(**parse_pack_tag(pack_tag_metadata(tag)) == tag);
+  tag.source = "";
+  EXPECT_FALSE(pack_tag_metadata(tag).contains("transept.source")) << "as the first version wrote it";
+  for (const std::string& text : {std::string(), digest.substr(1), digest + "a", digest.substr(1) + "A"}) {
+    const SafetensorsMetadata metadata{{"transept.layout", "2"}, {"transept.source", text}};
+    EXPECT_THAT(error_message(parse_pack_tag(metadata).status()), HasSubstr("transept.source")) << text;
+  }
+}
+
+TEST(PackTag, TensorsNameTheirMatrix) {
+  EXPECT_EQ(packed_matrix_of("a.weight.packed"), "a.weight");
+  EXPECT_EQ(packed_matrix_of("a.weight.packed_scales"), "a.weight");
+  EXPECT_EQ(packed_matrix_of("a.weight.packed_sums"), "a.weight");
+  EXPECT_EQ(packed_matrix_of("a.weight"), std::nullopt);
+  EXPECT_EQ(packed_matrix_of("a.packed.weight"), std::nullopt);
+}
+
 TEST(PackTag, FilesWithoutALayoutAreOrdinary) {
   EXPECT_FALSE(parse_pack_tag({})->has_value());
   EXPECT_FALSE(parse_pack_tag({{"transept.note", "1"}, {"transept.matrix.a", "nonsense"}})->has_value());
