@@ -174,9 +174,9 @@ Status read_rank_flags(const Flags& flags, EngineConfig& config) {
 }
 
 // Where ranks on several nodes are: by flags, or by the environment that a launcher makes.
-Status read_node_flags(const Flags& flags, EngineConfig& config) {
+Status read_node_flags(const Flags& flags, AskLauncher launcher, EngineConfig& config) {
   std::optional<LaunchEnvironment> launch;
-  if (config.num_ranks() > 1 && !flags.has("nnodes")) {
+  if (launcher == AskLauncher::kYes && config.num_ranks() > 1 && !flags.has("nnodes")) {
     ASSIGN_OR_RETURN(launch, find_launcher(process_environment()));
   }
   const LaunchEnvironment said = launch.value_or(LaunchEnvironment());
@@ -220,11 +220,11 @@ Status read_cache_flags(const Flags& flags, EngineConfig& config) {
 StatusOr<int32_t> node_rank(const Flags& flags) {
   EngineConfig config;
   RETURN_IF_ERROR(read_rank_flags(flags, config));
-  RETURN_IF_ERROR(read_node_flags(flags, config));
+  RETURN_IF_ERROR(read_node_flags(flags, AskLauncher::kYes, config));
   return config.node_rank;
 }
 
-StatusOr<EngineConfig> engine_config(const Flags& flags) {
+StatusOr<EngineConfig> engine_config(const Flags& flags, AskLauncher launcher) {
   EngineConfig config;
   config.from_environment = flags.from_environment();
   config.dtype = flags.text_or("dtype", config.dtype);
@@ -244,7 +244,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags) {
   };
   RETURN_IF_ERROR(count("threads", config.threads, 1, kMaxThreads));
   RETURN_IF_ERROR(read_rank_flags(flags, config));
-  RETURN_IF_ERROR(read_node_flags(flags, config));
+  RETURN_IF_ERROR(read_node_flags(flags, launcher, config));
   ASSIGN_OR_RETURN(config.rank_timeout, flags.number("rank-timeout", 0.1, kMaxRankTimeout, config.rank_timeout));
   RETURN_IF_ERROR(count("block-size", config.block_size, 1, kMaxBlockSize));
   RETURN_IF_ERROR(count("max-num-seqs", config.max_num_seqs, 1, kMaxNumSeqs));

@@ -11,7 +11,7 @@ namespace transept {
 
 int run_pack(const Flags& flags) {
   if (flags.positional().size() != 2) return usage_error("pack", invalid_argument("give two folders: MODEL OUT"));
-  const StatusOr<EngineConfig> config = engine_config(flags);
+  const StatusOr<EngineConfig> config = engine_config(flags, AskLauncher::kNo);
   if (!config.ok()) return usage_error("pack", config.status());
   catch_interrupts();
   const std::string& out = flags.positional()[1];

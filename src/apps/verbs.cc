@@ -107,6 +107,9 @@ std::vector<FlagSpec> pack_flags() {
   std::erase_if(table, [&](const FlagSpec& flag) {
     return std::find(std::begin(kNames), std::end(kNames), flag.name) == std::end(kNames);
   });
+  const auto ranks = std::ranges::find(table, "tensor-parallel-size", &FlagSpec::name);
+  ranks->help = "processes to pack for, 1, 2, 4 or 8: each has a file of its own, which it maps";
+  ranks->is_advanced = false;
   return table;
 }
 

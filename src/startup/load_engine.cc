@@ -202,6 +202,10 @@ Status load_engines(const EngineConfig& config, ModelFiles files, const EngineLi
   if (links != nullptr && is_vulkan(config)) {
     return unimplemented("--device ", config.device, ": not with --epd or --role: they are the processor's alone");
   }
+  if (const int32_t count = num_packed_ranks(config.model); config.sizes_only && count > 1) {
+    return unimplemented(config.model, ": is packed for --tensor-parallel-size ", count,
+                         ", and a plan of memory is made for one rank: give the original model");
+  }
   ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));
   loaded.device = choices.device;
   ASSIGN_OR_RETURN(const OpenedWeights opened,
