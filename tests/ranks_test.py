@@ -181,46 +181,6 @@ class RankAnswersTest(unittest.TestCase):
             found = self.generate(packed, num_ranks, "--input", requests, "--pipeline-parallel-size", num_stages)[1]
             self.assertEqual(answers(found), wanted)
 
-    def test_a_folder_packed_for_ranks_has_the_bytes_of_one_rank(self):
-        for name, quantization, num_ranks in (("marian-float16", "none", 2), ("t5-float32", "int8", 4), ("t5-float32", "int4", 2)):
-            model, packed = MODELS / name, self.scratch / f"{name}-{quantization}-{num_ranks}"
-            code, out, err = run("pack", model, packed, "--tensor-parallel-size", str(num_ranks), "--quantization", quantization)
-            self.assertEqual((code, err), (0, ""))
-            self.assertIn(f" in {num_ranks} files, one a rank", out)
-            files = sorted(path.name for path in packed.glob("*.safetensors"))
-            self.assertEqual(files, [f"model-tp-{rank}-of-{num_ranks}.safetensors" for rank in range(num_ranks)])
-            requests = model / "requests.jsonl"
-            wanted = answers(self.generate(model, 1, "--input", requests, "--quantization", quantization)[1])
-            self.assertTrue(wanted)
-            for stages in ("1", "2") if num_ranks == 2 else ("1",):
-                found = self.generate(packed, num_ranks, "--input", requests, "--pipeline-parallel-size", stages)[1]
-                self.assertEqual(answers(found), wanted)
-
-    def test_a_folder_packed_for_ranks_is_for_these_ranks_alone(self):
-        packed, other = self.scratch / "packed", self.scratch / "other"
-        for folder, quantization in ((packed, "none"), (other, "int4")):
-            self.assertEqual(run("pack", MODELS / "t5-float32", folder, "--tensor-parallel-size", "2", "--quantization", quantization)[0], 0)
-
-        def refused(words, *arguments):
-            code, out, err = run(*arguments)
-            self.assertEqual((code, out), (2, ""))
-            self.assertIn(words, err)
-        two = ("--tensor-parallel-size", "2")
-        refused("is packed for --tensor-parallel-size 2, not for 1", "generate", packed, "a")
-        refused("is packed for --tensor-parallel-size 2, not for 4", "generate", packed, "a", "--tensor-parallel-size", "4")
-        refused("is packed already", "pack", packed, self.scratch / "again", *two)
-        refused("4 heads: --tensor-parallel-size 1, 2 or 4", "pack", MODELS / "t5-float32", self.scratch / "again", "--tensor-parallel-size", "8")
-        first, second = (packed / f"model-tp-{rank}-of-2.safetensors" for rank in (0, 1))
-        kept = second.rename(self.scratch / "kept")
-        refused("model-tp-1-of-2.safetensors: is missing: rank 1 reads it", "generate", packed, "a", *two)
-        shutil.copy(first, second)
-        refused("holds the part of rank 0 of 2 by its metadata, and of rank 1 of 2 by its name", "generate", packed, "a", *two)
-        shutil.copy(other / second.name, second)
-        refused("ranks of one model differ", "generate", packed, "a", *two)
-        shutil.copy(kept, second)
-        self.assertEqual(self.generate(packed, 2, "a")[0], 0)
-        self.assertEqual(sorted(path.name for path in self.scratch.iterdir()), ["kept", "other", "packed"])
-
     def test_transcripts_have_the_bytes_of_one_rank(self):
         model = make_model(self.scratch / "model")
         write_syllables(self.scratch / "a.wav", 40)

@@ -65,6 +65,40 @@ class PackFile : public ::testing::Test {
     return loaded;
   }
 
+  // What one of several ranks holds of a model, which does not run.
+  Loaded load_part(const std::string& folder, std::optional<WeightFormat> storage, const Ranks& ranks,
+                   bool as_packed = false) {
+    Loaded loaded;
+    auto weights = WeightMap::open(folder, {ranks.rank, ranks.count});
+    if (!weights.ok()) return {.status = weights.status()};
+    loaded.weights = std::move(weights).value();
+    PackOptions packing(run_.threads(), storage, &loaded.layers);
+    packing.as_packed = as_packed;
+    packing.ranks = ranks;
+    auto model = load_model(*ModelConfig::load(folder), loaded.weights, {packing, *attention_});
+    loaded.status = model.status();
+    if (model.ok()) loaded.model = std::move(model).value();
+    return loaded;
+  }
+
+  // Into packed_, which is made anew for the first rank. False: that many ranks cannot hold the model.
+  bool pack_part(const std::string& folder, std::optional<WeightFormat> storage, const Ranks& ranks) {
+    const Loaded original = load_part(folder, storage, ranks);
+    if (!original.status.ok()) {
+      EXPECT_THAT(error_message(original.status), ::testing::ContainsRegex("heads: |leaves: |would divide groups"));
+      return false;
+    }
+    if (ranks.rank == 0) {
+      fs::remove_all(packed_);
+      fs::create_directory(packed_);
+      fs::copy(fs::path(folder) / "config.json", packed_);
+    }
+    const std::string file = (packed_ / rank_file_name({ranks.rank, ranks.count})).string();
+    const Status written = write_pack_file(file, *original.weights, original.layers, storage, kGoOn, {ranks, ""});
+    EXPECT_TRUE(written.ok()) << written;
+    return true;
+  }
+
   // Into packed_, whose other files are the original's.
   Loaded pack(const std::string& folder, std::optional<WeightFormat> storage) {
     Loaded original = load(folder, storage);
@@ -107,6 +141,48 @@ TEST_F(PackFile, EveryFamilyAndStorageGivesTheOriginalsBits) {
       }
     }
   }
+}
+
+bool same_bytes(const PackedBytes& a, const PackedBytes& b) {
+  return std::ranges::equal(a.panels, b.panels) && std::ranges::equal(a.sums, b.sums) &&
+         std::ranges::equal(std::as_bytes(a.scales), std::as_bytes(b.scales));
+}
+
+// Where a rank has none of the outputs, too: no vocabulary of tests/models has more than one piece per rank.
+TEST_F(PackFile, EachRankMapsTheBytesThatItWouldPack) {
+  int num_models = 0, num_uneven = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_dir() + "/tests/models")) {
+    const std::string folder = entry.path().string();
+    for (const std::optional<WeightFormat> storage : {std::optional<WeightFormat>(), {kInt8Format}, {kInt4Format}}) {
+      for (const int32_t count : {2, 4}) {
+        SCOPED_TRACE(str_cat(entry.path().filename().string(), " ", name_of(storage), " ", count));
+        if (!pack_part(folder, storage, {0, count})) continue;
+        for (int32_t rank = 1; rank < count; ++rank) ASSERT_TRUE(pack_part(folder, storage, {rank, count}));
+        ++num_models;
+        std::vector<int64_t> outputs;
+        for (int32_t rank = 0; rank < count; ++rank) {
+          const Loaded wanted = load_part(folder, storage, {rank, count});
+          const Loaded mapped = load_part(packed_.string(), std::nullopt, {rank, count}, true);
+          ASSERT_TRUE(mapped.status.ok()) << mapped.status;
+          EXPECT_TRUE(all_mapped(mapped)) << "rank " << rank;
+          EXPECT_TRUE(mapped.weights->unread().empty());
+          ASSERT_EQ(mapped.layers.size(), wanted.layers.size());
+          int64_t all_outputs = 0;
+          for (size_t i = 0; i < wanted.layers.size(); ++i) {
+            const PackedLayer &theirs = wanted.layers[i], &its = mapped.layers[i];
+            EXPECT_EQ(its.name, theirs.name);
+            EXPECT_TRUE(its.format == theirs.format && its.n == theirs.n && its.k == theirs.k) << its.name;
+            EXPECT_TRUE(same_bytes(its.views, theirs.views)) << its.name << " of rank " << rank;
+            all_outputs += its.n;
+          }
+          outputs.push_back(all_outputs);
+        }
+        num_uneven += outputs.front() != outputs.back() ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(num_models, 40);
+  EXPECT_GT(num_uneven, 20);
 }
 
 TEST_F(PackFile, WhatIsPackedAsItWasStoredIsPackedAnew) {
