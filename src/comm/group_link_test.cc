@@ -24,6 +24,12 @@ using Link = StatusOr<std::unique_ptr<GroupLink>>;
 
 TimePoint soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
 
+ControlSocket await_guest(const ControlListener& listener) {
+  std::optional<ControlSocket> socket;
+  while (!socket.has_value()) socket = listener.accept();
+  return *std::move(socket);
+}
+
 class GroupLinks : public ::testing::Test {
  protected:
   GroupLinks() : listener_(ControlListener::open("127.0.0.1", 0)) { CHECK(listener_.ok()); }
@@ -204,13 +210,38 @@ TEST_F(GroupLinks, TheFirstRankShowsThatItKnowsTheTokenToo) {
   other.token = "secret";
   Status joined;
   std::jthread joins([&] { joined = GroupLink::join(other).status(); });
-  std::optional<ControlSocket> socket;
-  while (!socket.has_value()) socket = listener_->accept();
-  ASSERT_TRUE(socket->send(ChallengeFrame{}, soon()).ok());
-  ASSERT_TRUE(socket->receive(soon()).ok());
-  ASSERT_TRUE(socket->send(WelcomeFrame{.proof = {}, .secret = {}, .members = {{"a", 1}, {"b", 2}}}, soon()).ok());
+  ControlSocket socket = await_guest(*listener_);
+  ASSERT_TRUE(socket.send(ChallengeFrame{}, soon()).ok());
+  ASSERT_TRUE(socket.receive(soon()).ok());
+  ASSERT_TRUE(socket.send(WelcomeFrame{.proof = {}, .secret = {}, .members = {{"a", 1}, {"b", 2}}}, soon()).ok());
   joins.join();
   EXPECT_THAT(error_message(joined), HasSubstr("does not know the group's token"));
+}
+
+TEST_F(GroupLinks, ARankWhoseConnectionIsLostComesAgain) {
+  Status joined;
+  std::jthread joins([&] { joined = GroupLink::join(options(1, 2)).status(); });
+  await_guest(*listener_).close();  // before it was asked
+  {
+    ControlSocket asked = await_guest(*listener_);
+    ASSERT_TRUE(asked.send(ChallengeFrame{}, soon()).ok());
+    ASSERT_TRUE(asked.receive(soon()).ok());
+  }
+  EXPECT_EQ(GroupLink::host(*listener_, options(0, 2)).status(), ok_status());
+  joins.join();
+  EXPECT_EQ(joined, ok_status());
+}
+
+TEST_F(GroupLinks, AFirstRankThatHasEndedIsNotWaitedFor) {
+  Status joined;
+  std::jthread joins([&] { joined = GroupLink::join(options(1, 2)).status(); });
+  {
+    const ControlSocket guest = await_guest(*listener_);
+    listener_ = absl::CancelledError("ended");
+  }
+  joins.join();
+  EXPECT_TRUE(absl::IsUnavailable(joined)) << joined;
+  EXPECT_THAT(error_message(joined), HasSubstr("the first rank at 127.0.0.1 port "));
 }
 
 TEST_F(GroupLinks, StrangersAreLetGo) {
@@ -280,6 +311,7 @@ class GroupEnds : public GroupLinks {
   std::vector<Status> ends(const std::function<void(std::unique_ptr<GroupLink>&)>& work) {
     std::vector<Status> ended(3);
     std::vector<std::jthread> threads;
+    threads.reserve(3);
     std::latch begun(3), done(3);
     for (int rank = 0; rank < 3; ++rank) {
       threads.emplace_back([&, rank] {

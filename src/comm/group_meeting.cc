@@ -105,7 +105,7 @@ class GroupMeeting final {
           guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
         }
       }
-      forget_those_who_left();
+      for (Joined& other : joined_) forget_if_left(other);
     }
     return ok_status();
   }
@@ -190,6 +190,7 @@ class GroupMeeting final {
       return turn_away(guest, str_cat("rank ", hello.rank, " of ", options_.size));
     }
     Joined& place = joined_[static_cast<size_t>(hello.rank)];
+    forget_if_left(place);  // a rank whose connection was lost comes again at once
     if (place.socket.is_open()) {
       const GroupMember& first = place.hello.member;
       return turn_away(guest,
@@ -200,15 +201,13 @@ class GroupMeeting final {
     return false;
   }
 
-  void forget_those_who_left() {
-    for (Joined& other : joined_) {
-      if (!other.socket.is_open()) continue;
-      const StatusOr<std::optional<ControlFrame>> frame = other.socket.poll(kMaxStrangersFrameBytes);
-      if (frame.ok() && !frame->has_value()) continue;
-      log_warning("rank ", other.hello.rank, " (host ", other.hello.member.host, ", pid ", other.hello.member.pid,
-                  ") left before all had joined");
-      other.socket.close();
-    }
+  static void forget_if_left(Joined& other) {
+    if (!other.socket.is_open()) return;
+    const StatusOr<std::optional<ControlFrame>> frame = other.socket.poll(kMaxStrangersFrameBytes);
+    if (frame.ok() && !frame->has_value()) return;
+    log_warning("rank ", other.hello.rank, " (host ", other.hello.member.host, ", pid ", other.hello.member.pid,
+                ") left before all had joined");
+    other.socket.close();
   }
 
   Status check_settings() const {
@@ -285,6 +284,8 @@ StatusOr<Frame> expect(ControlSocket& socket, TimePoint until, const GroupLink::
   return std::move(*wanted);
 }
 
+bool is_lost(ControlSocket& socket) { return !socket.poll(kMaxStrangersFrameBytes).ok(); }
+
 // `place`: goes before errors that are this side's own.
 StatusOr<WelcomeFrame> introduce(ControlSocket& socket, const GroupLink::Options& options, TimePoint until,
                                  const std::string& place) {
@@ -320,11 +321,21 @@ StatusOr<std::unique_ptr<GroupLink>> GroupLink::join(const Options& options) {
   const TimePoint until = now() + options.join_timeout;
   ASSIGN_OR_RETURN(ControlSocket socket, connect(options, until));
   const std::string place = str_cat("the first rank at ", options.host, " port ", options.port);
-  ASSIGN_OR_RETURN(WelcomeFrame welcome, introduce(socket, options, until, place));
+  StatusOr<WelcomeFrame> welcome = introduce(socket, options, until, place);
+  // The first rank lets its oldest guests go when more connect than it keeps. One that has ended listens no more.
+  while (absl::IsUnavailable(welcome.status()) && is_lost(socket) && now() + kBetweenTries < until) {
+    if (options.check) RETURN_IF_ERROR(options.check());
+    std::this_thread::sleep_for(kBetweenTries);
+    ClientSocket again;
+    if (!again.connect(options.host, options.port, until).ok()) break;
+    socket = ControlSocket(again.release());
+    welcome = introduce(socket, options, until, place);
+  }
+  RETURN_IF_ERROR(welcome.status());
   std::unique_ptr<GroupLink> link(new GroupLink);
   link->rank_ = options.rank;
-  link->secret_ = welcome.secret;
-  link->members_ = std::move(welcome.members);
+  link->secret_ = welcome->secret;
+  link->members_ = std::move(welcome->members);
   link->local_address_ = socket.local_address();
   link->sockets_.push_back(std::move(socket));
   return link;

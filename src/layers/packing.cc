@@ -378,7 +378,7 @@ StatusOr<PackedMatrix> load_from_folder(const PackOptions& options, WeightMap& w
   if (tag.num_ranks > 1 && !fits) {
     return refuse(
         "is packed as ", format_text(packed.format()), " for ", tag.num_ranks, " ranks; ", format_text(wanted),
-        " is made of a whole matrix alone: give the original checkpoint, or leave --dtype and ", "--quantization out");
+        " is made of a whole matrix alone: give the original checkpoint, or leave --dtype and --quantization out");
   }
   // Codes that became float32 are not found again.
   const bool keeps_all = held.weights == of.stored || (held.weights == kFloat32Format && !of.stored.is_codes());
