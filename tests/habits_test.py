@@ -127,6 +127,15 @@ class ForeignFlagTest(unittest.TestCase):
             self.assertEqual((code, out), (2, ""), flags)
             self.assertIn(why, err)
 
+    def test_words_that_vllms_flags_would_take_are_told_apart_from_models(self):
+        for flags, why in ((["--served-model-name", "a", "b"], "each of several names has a --served-model-name of its own"),
+                           (["-q", "awq"], "-q is --quiet: a quantisation is given by --quantization")):
+            code, out, err = run("serve", "g2p", *flags)
+            self.assertEqual((code, out), (2, ""), flags)
+            self.assertIn(f'one model at a time: "g2p" and "{flags[-1]}" are two', err)
+            self.assertIn(why, err)
+        self.assertNotIn("quantisation", run("serve", "g2p", "b")[2])
+
     def test_what_begins_like_a_flag_is_one_unless_it_is_a_file(self):
         for verb, arguments in (("translate", ["-otxt"]), ("generate", ["-x"]), ("tokenize", ["-word"])):
             code, out, err = run(verb, "g2p", *arguments)

@@ -77,9 +77,15 @@ class WhereTest(HubCase):
         add_g2p(self.hub)
         for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
             said = self.refused("generate", "acme/g2p", "hello", **{name: "1"})
-            self.assertIn("HF_HUB_OFFLINE", said)
+            self.assertIn(f"as {name} is set", said)
             self.assertIn("transept download acme/g2p", said)
-        self.assertIn("HF_HUB_OFFLINE", self.refused("download", "acme/g2p", HF_HUB_OFFLINE="ON"))
+            self.assertIn(f"does not have it; nothing is fetched while {name} is set", self.refused("download", "acme/g2p", **{name: "ON"}))
+        self.assertEqual(self.hub.log, [])
+        snapshot = self.download("acme/g2p")
+        self.hub.log.clear()
+        self.assertEqual(self.download("acme/g2p", TRANSFORMERS_OFFLINE="1"), snapshot)
+        (snapshot / "config.json").unlink()
+        self.assertIn("config.json", self.refused("download", "acme/g2p", HF_HUB_OFFLINE="1"))
         self.assertEqual(self.hub.log, [])
 
     def test_no_network(self):
@@ -117,10 +123,13 @@ class WhereTest(HubCase):
 
     def test_a_refusal_says_what_the_repository_is(self):
         config = files_of(G2P)["config.json"]
-        self.hub.add("acme/lora", {"adapter_config.json": b"{}", "adapter_model.safetensors": b"x"})
+        self.hub.add("acme/lora", {"adapter_config.json": b'{"base_model_name_or_path": "google/flan-t5-base"}', "adapter_model.safetensors": b"x"})
+        self.hub.add("acme/bare", {"adapter_config.json": b"{}", "adapter_model.safetensors": b"x"})
         self.hub.add("acme/cpp", {"README.md": b"", "ggml-tiny.bin": b"lmgg"})
         self.hub.add("acme/onnx", {"config.json": config, "onnx/model.onnx": b"x"})
-        for name, what in (("acme/lora", "an adapter (LoRA)"), ("acme/cpp", "models of whisper.cpp, which are read as files"),
+        for name, what in (("acme/lora", "an adapter (LoRA), not a model: merge it into its base model, or take that; its base model is google/flan-t5-base"),
+                           ("acme/bare", "an adapter (LoRA), not a model: merge it into its base model, or take that\n"),
+                           ("acme/cpp", "models of whisper.cpp, which are read as files"),
                            ("acme/onnx", "onnx/model.onnx, config.json: graphs in ONNX")):
             self.assertIn(what, self.refused("download", name))
             self.assertFalse(self.repo_folder(name).exists(), "what is no model leaves nothing")

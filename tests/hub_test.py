@@ -433,13 +433,19 @@ class CutTest(HubCase):
     def test_bytes_that_are_wrong_come_again_once(self):
         self.hub.fail("GET .*signature", body=lambda content: b"\0" + content[1:])
         self.check_fetched()
+        self.blob.rename(self.incomplete)
+        self.incomplete.write_bytes(b"\0" + self.weights[1:])
+        code, _, err = self.run_hub("download", "acme/large", "--log-level", "info")
+        self.assertEqual(code, 0, err)
+        self.assertIn("293 KiB came", err)
+        self.assertIn("everything was there", self.run_hub("download", "acme/large", "--log-level", "info")[2])
         self.blob.unlink()
         self.hub.fail("GET .*signature", times=100, body=lambda content: b"\0" + content[1:])
         said = self.refused("download", "acme/large")
         self.assertIn("SHA-256", said)
         self.assertIn(sha256(self.weights), said)
         self.assertFalse(self.blob.exists() or self.incomplete.exists())
-        self.assertEqual(len(self.hub.requests("GET", host="store")), 4)
+        self.assertEqual(len(self.hub.requests("GET", host="store")), 5)
 
     def test_sizes_that_are_wrong(self):
         for body in (lambda content: content + b"more", lambda content: content[:-7]):

@@ -167,7 +167,7 @@ TEST(ReadAudio, ErrorsLeaveThePathToWhoeverReportsThem) {
   EXPECT_EQ(reason(folder.path()), "is a folder");
   folder.write("a.wav", "sound");
   EXPECT_TRUE(read_audio(folder.path() + "/a.wav", [] { return false; }).ok());
-  // It is there, and cannot be opened, by root neither.
+  // It is there, and cannot be opened, not even by root.
   rlimit descriptors{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
   const rlimit none{0, descriptors.rlim_max};

@@ -7,6 +7,7 @@
 #include "apps/verbs.h"
 #include "base/log.h"
 #include "hub/fetch_model.h"
+#include "hub/find_cached.h"
 #include "startup/check_folder.h"
 
 namespace transept {
@@ -14,12 +15,25 @@ namespace {
 
 constexpr std::string_view kVerb = "download";
 
+// As huggingface_hub.snapshot_download without a network.
+Status print_cached(const HubSettings& settings, const RepoName& repo) {
+  const CachedModel cached = find_cached(CacheRepo(settings.cache_dir, repo.id), repo.revision, ModelParts::kAll);
+  if (cached.state != CachedModel::State::kComplete) {
+    return absl::FailedPreconditionError(
+        str_cat(repo.text(), ": the cache ", settings.cache_dir,
+                cached.missing.empty() ? " does not have it" : str_cat(" lacks ", join(cached.missing, ", "), " of it"),
+                "; nothing is fetched while ", settings.offline_by, " is set: unset it"));
+  }
+  log_info(repo.text(), ": the cache has it; whether the hub has a newer one was not asked, as ", settings.offline_by,
+           " is set");
+  std::printf("%s\n", cached.snapshot.c_str());
+  return ok_status();
+}
+
 Status download(const Flags& flags) {
   ASSIGN_OR_RETURN(const RepoName repo, repo_argument(flags));
   ASSIGN_OR_RETURN(const HubSettings settings, hub_settings(flags));
-  if (settings.is_offline) {
-    return absl::FailedPreconditionError("nothing is fetched while HF_HUB_OFFLINE is set: unset it");
-  }
+  if (!settings.offline_by.empty()) return print_cached(settings, repo);
   FetchDisplay display(repo.text(), settings.is_quiet);
   FetchOptions options;
   options.accept = check_model_config;

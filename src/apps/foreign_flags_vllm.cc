@@ -94,7 +94,7 @@ constexpr ForeignFlag kRows[] = {
     refused(kVllm,
             "--decode-context-parallel-size -dcp --prefill-context-parallel-size -pcp --dcp-kv-cache-interleave-size "
             "--cp-kv-cache-interleave-size",
-            "VALUE", "a model runs in one process; docs/scaling.md says how to use more machines"),
+            "VALUE", "a context is not divided among processes; --tensor-parallel-size N divides the model"),
     refused(kVllm,
             "--data-parallel-rank -dpn --data-parallel-start-rank -dpr --data-parallel-size-local -dpl "
             "--data-parallel-address -dpa --data-parallel-rpc-port -dpp --data-parallel-backend -dpb "

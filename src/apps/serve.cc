@@ -19,6 +19,7 @@
 #include "base/cpus.h"
 #include "base/descriptor_limit.h"
 #include "base/log_sink.h"
+#include "base/quoted.h"
 #include "request/resolve.h"
 #include "server/server.h"
 
@@ -123,13 +124,21 @@ int run_fleet(const Flags& flags, EpdPlan plan, const ServeSettings& settings, c
   return code.ok() ? *code : usage_error(kVerb, code.status());
 }
 
+// vLLM's flags of several values or another meaning leave words over.
+Status one_model_at_a_time(const Flags& flags) {
+  const std::vector<std::string>& words = flags.positional();
+  std::string hint;
+  if (flags.has("served-model-name")) hint = "; each of several names has a --served-model-name of its own";
+  if (flags.is_on("quiet")) hint += "; -q is --quiet: a quantisation is given by --quantization";
+  return invalid_argument("one model at a time: ", in_quotes(words[0]), " and ", in_quotes(words[1]),
+                          " are two: transept serve MODEL", hint);
+}
+
 }  // namespace
 
 int run_serve(const Flags& flags) {
-  if (flags.positional().size() != 1) {
-    return usage_error(kVerb, invalid_argument(flags.positional().empty() ? "which model?" : "one model at a time:",
-                                               " transept serve MODEL"));
-  }
+  if (flags.positional().empty()) return usage_error(kVerb, invalid_argument("which model? transept serve MODEL"));
+  if (flags.positional().size() > 1) return usage_error(kVerb, one_model_at_a_time(flags));
   StatusOr<ServeSettings> settings = serve_settings(flags);
   if (!settings.ok()) return usage_error(kVerb, settings.status());
   StatusOr<std::optional<EpdPlan>> plan = epd_plan(flags, available_cpus());

@@ -68,7 +68,7 @@ StatusOr<std::string> model_folder_of(const std::string& name, const ModelOption
     ASSIGN_OR_RETURN(HubSettings settings, HubSettings::from_environment());
     if (!options.download_dir.empty()) settings.cache_dir = options.download_dir;
     settings.make_cache_dir_absolute();
-    if (options.local_files_only) settings.is_offline = true;
+    if (options.local_files_only) settings.offline_by = "the option local_files_only";
     if (!options.hf_token.empty()) RETURN_IF_ERROR(settings.use_token(options.hf_token, "the option hf_token"));
     return settings;
   };

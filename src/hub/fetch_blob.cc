@@ -80,6 +80,7 @@ class PartialBlob final {
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return failed(errno);
       bytes = bytes.subspan(static_cast<size_t>(count));
+      control_.add_received(count);
       grow(count);
     }
     if (size_ - written_back_ >= kWriteBackBytes) {

@@ -28,6 +28,10 @@ class FetchControl final {
     on_progress_(done_, total_);
   }
 
+  // Bytes of files that the hub has sent, those that had to come again twice.
+  void add_received(int64_t bytes) { received_ += bytes; }
+  int64_t received() const { return received_; }
+
   // Ends the waits of all threads. Their transfers end with the next bytes.
   void stop() {
     const MutexLock lock(mutex_);
@@ -45,7 +49,7 @@ class FetchControl final {
 
  private:
   const OnProgress on_progress_;
-  std::atomic<int64_t> done_ = 0, total_ = 0;
+  std::atomic<int64_t> done_ = 0, total_ = 0, received_ = 0;
   std::atomic<bool> is_stopped_ = false;
   Mutex mutex_;  // of the condition alone: no wait misses is_stopped_
   CondVar stopped_;

@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kAdapterConfig = "adapter_config.json";
+constexpr size_t kMaxAdapterBytes = size_t{1} << 20;
 constexpr int64_t kSpareBytes = int64_t{64} << 20;  // of the disk, for everything else
 
 // Clients, each with a connection that is kept, and the threads that use them.
@@ -76,7 +78,7 @@ class ModelFetch final {
     commit_ = info.commit;
     ASSIGN_OR_RETURN(const std::vector<std::string> paths, list(info));
     const StatusOr<SelectedFiles> selected = select_files(paths, options_.parts);
-    if (!selected.ok()) return with_prefix(selected.status(), repo_.text());
+    if (!selected.ok()) return refuse(selected.status(), paths);
     // Not before: the cache holds nothing of what is no model.
     if (new_tree_.has_value()) RETURN_IF_ERROR(cache_.write_tree(commit_, *new_tree_));
     RETURN_IF_ERROR(cache_.make_folders(commit_));
@@ -86,7 +88,7 @@ class ModelFetch final {
     ASSIGN_OR_RETURN(const std::vector<std::string> weights, weights_of(*selected, paths));
     RETURN_IF_ERROR(fetch(weights));
     RETURN_IF_ERROR(cache_.write_ref(repo_.revision, commit_));
-    return FetchedModel{.commit = commit_, .snapshot = folder, .num_bytes = num_bytes_};
+    return FetchedModel{.commit = commit_, .snapshot = folder, .num_bytes = control_.received()};
   }
 
  private:
@@ -119,6 +121,24 @@ class ModelFetch final {
       }
     }
     return shards;
+  }
+
+  // Why it is no model. An adapter says itself which model it was made for.
+  Status refuse(const Status& why, const std::vector<std::string>& paths) {
+    std::string text;
+    if (std::ranges::find(paths, kAdapterConfig) != paths.end()) {
+      const auto on_restart = [] { return ok_status(); };
+      const auto on_bytes = [&](std::span<const std::byte> bytes) -> Status {
+        if (bytes.size() > kMaxAdapterBytes - text.size()) return invalid_argument("longer than an adapter's settings");
+        text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        return ok_status();
+      };
+      const Status read = workers_.first().read(repo_, commit_, std::string(kAdapterConfig), 0, {on_restart, on_bytes});
+      if (!read.ok()) text.clear();
+    }
+    const std::string base = base_of_adapter(text);
+    return Status(why.code(), str_cat(repo_.text(), ": ", error_message(why),
+                                      base.empty() ? "" : str_cat("; its base model is ", base)));
   }
 
   bool is_there(const std::string& file) const {
@@ -164,7 +184,6 @@ class ModelFetch final {
       missing += std::min(missing_bytes(cache_, task), size);
     }
     control_.add_total(total);
-    num_bytes_ += missing;
     std::error_code error;
     const fs::space_info space = fs::space(cache_.folder(), error);
     if (error || missing == 0 || space.available >= static_cast<uintmax_t>(missing + kSpareBytes)) return ok_status();
@@ -181,7 +200,6 @@ class ModelFetch final {
   std::string commit_;
   std::optional<std::vector<ListedFile>> new_tree_;  // a listing that the cache has not
   std::map<std::string, int64_t> large_sizes_;
-  int64_t num_bytes_ = 0;
 };
 
 }  // namespace

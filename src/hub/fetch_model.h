@@ -25,7 +25,7 @@ struct FetchOptions {
 struct FetchedModel {
   std::string commit;
   std::string snapshot;   // the folder
-  int64_t num_bytes = 0;  // that came from the hub or were resumed
+  int64_t num_bytes = 0;  // of files that the hub has sent
 };
 
 // Asks the hub what the revision is now, even if the cache has it. The ref is written when all files are there. Errors:

@@ -125,8 +125,8 @@ StatusOr<HubSettings> HubSettings::from(const Getter& getter) {
   settings.cache_dir = variables.path({"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}, home + "/hub");
   RETURN_IF_ERROR(read_token(variables, home, settings));
   settings.ca_file = variables.text({"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"}, "");
-  settings.is_offline =
-      variables.first({"HF_HUB_OFFLINE"}) ? variables.is_on("HF_HUB_OFFLINE") : variables.is_on("TRANSFORMERS_OFFLINE");
+  const std::string offline = variables.first({"HF_HUB_OFFLINE"}) ? "HF_HUB_OFFLINE" : "TRANSFORMERS_OFFLINE";
+  if (variables.is_on(offline.c_str())) settings.offline_by = offline;
   settings.is_quiet = variables.is_on("HF_HUB_DISABLE_PROGRESS_BARS");
   RETURN_IF_ERROR(read_seconds(variables, "HF_HUB_ETAG_TIMEOUT", settings.head_timeout));
   RETURN_IF_ERROR(read_seconds(variables, "HF_HUB_DOWNLOAD_TIMEOUT", settings.stall_timeout));

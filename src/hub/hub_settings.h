@@ -13,13 +13,13 @@
 namespace transept {
 
 struct HubSettings {
-  std::string endpoint;     // HF_ENDPOINT, without a slash at its end
-  std::string cache_dir;    // HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ...
-  std::string token;        // HF_TOKEN, HUGGING_FACE_HUB_TOKEN, or the file HF_TOKEN_PATH ($HF_HOME/token); "": none
-  std::string token_from;   // where it came from, for messages
-  std::string ca_file;      // CURL_CA_BUNDLE, REQUESTS_CA_BUNDLE or SSL_CERT_FILE; "": the system's
-  bool is_offline = false;  // HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE
-  bool is_quiet = false;    // HF_HUB_DISABLE_PROGRESS_BARS
+  std::string endpoint;    // HF_ENDPOINT, without a slash at its end
+  std::string cache_dir;   // HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ...
+  std::string token;       // HF_TOKEN, HUGGING_FACE_HUB_TOKEN, or the file HF_TOKEN_PATH ($HF_HOME/token); "": none
+  std::string token_from;  // where it came from, for messages
+  std::string ca_file;     // CURL_CA_BUNDLE, REQUESTS_CA_BUNDLE or SSL_CERT_FILE; "": the system's
+  std::string offline_by;  // what forbids the network: HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE, or a caller's; "": nothing
+  bool is_quiet = false;   // HF_HUB_DISABLE_PROGRESS_BARS
   std::chrono::seconds head_timeout{10};   // HF_HUB_ETAG_TIMEOUT: of a request for metadata
   std::chrono::seconds stall_timeout{10};  // HF_HUB_DOWNLOAD_TIMEOUT: without a byte, and of connecting
 

@@ -45,6 +45,8 @@ TEST(HubSettingsTest, Endpoint) {
   EXPECT_TRUE(settings({}).endpoint.starts_with("https://"));
   EXPECT_EQ(settings({{"HF_ENDPOINT", "http://mirror:80/base//"}}).endpoint, "http://mirror:80/base");
   EXPECT_FALSE(HubSettings::from(getter({{"HF_ENDPOINT", "mirror"}})).ok());
+  const Status named = HubSettings::from(getter({{"HF_ENDPOINT", "https://me:pass@mirror/a"}})).status();
+  EXPECT_EQ(error_message(named), "HF_ENDPOINT: the URL \"https://***@mirror/a\": it holds a user name");
 }
 
 TEST(HubSettingsTest, Token) {
@@ -71,11 +73,12 @@ TEST(HubSettingsTest, Token) {
 
 TEST(HubSettingsTest, Switches) {
   for (const char* value : {"1", "ON", "yes", "True"})
-    EXPECT_TRUE(settings({{"HF_HUB_OFFLINE", value}}).is_offline) << value;
+    EXPECT_EQ(settings({{"HF_HUB_OFFLINE", value}}).offline_by, "HF_HUB_OFFLINE") << value;
   for (const char* value : {"0", "off", "2", ""})
-    EXPECT_FALSE(settings({{"HF_HUB_OFFLINE", value}}).is_offline) << value;
-  EXPECT_TRUE(settings({{"TRANSFORMERS_OFFLINE", "1"}}).is_offline);
-  EXPECT_FALSE(settings({{"TRANSFORMERS_OFFLINE", "1"}, {"HF_HUB_OFFLINE", "0"}}).is_offline);
+    EXPECT_EQ(settings({{"HF_HUB_OFFLINE", value}}).offline_by, "") << value;
+  EXPECT_EQ(settings({{"TRANSFORMERS_OFFLINE", "1"}}).offline_by, "TRANSFORMERS_OFFLINE");
+  EXPECT_EQ(settings({{"TRANSFORMERS_OFFLINE", "1"}, {"HF_HUB_OFFLINE", "1"}}).offline_by, "HF_HUB_OFFLINE");
+  EXPECT_EQ(settings({{"TRANSFORMERS_OFFLINE", "1"}, {"HF_HUB_OFFLINE", "0"}}).offline_by, "");
   EXPECT_TRUE(settings({{"HF_HUB_DISABLE_PROGRESS_BARS", "1"}}).is_quiet);
 }
 

@@ -17,6 +17,15 @@ bool starts_with_scheme(std::string_view url, std::string_view scheme) {
   return url.size() >= scheme.size() && ascii_lower(url.substr(0, scheme.size())) == scheme;
 }
 
+// For messages: a user name may have a password with it.
+std::string without_user(std::string_view url) {
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const size_t end = url.substr(0, url.find_first_of("/?#\\", begin)).rfind('@');
+  if (end == std::string_view::npos || end < begin) return std::string(url);
+  return str_cat(url.substr(0, begin), "***", url.substr(end));
+}
+
 }  // namespace
 
 std::string percent_encoded(std::string_view text, std::string_view safe) {
@@ -48,7 +57,9 @@ std::string tree_url(std::string_view endpoint, const RepoName& repo, std::strin
 }
 
 StatusOr<std::string> url_origin(std::string_view url) {
-  const auto refused = [&](std::string_view why) { return invalid_argument("the URL ", in_quotes(url), ": ", why); };
+  const auto refused = [&](std::string_view why) {
+    return invalid_argument("the URL ", in_quotes(without_user(url)), ": ", why);
+  };
   const bool is_secure = starts_with_scheme(url, kHttps);
   if (!is_secure && !starts_with_scheme(url, kHttp)) return refused("expected http:// or https://");
   for (const char c : url) {

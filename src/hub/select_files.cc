@@ -167,6 +167,13 @@ StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json) {
   return std::vector<std::string>(shards.begin(), shards.end());
 }
 
+std::string base_of_adapter(std::string_view adapter_config_json) {
+  const StatusOr<Json> config = Json::parse(adapter_config_json, {.max_bytes = kMaxAnswerBytes});
+  const Json* base = config.ok() && config->is_object() ? config->find("base_model_name_or_path") : nullptr;
+  if (base == nullptr || !base->is_string() || !has_repo_form(base->as_string())) return "";
+  return parse_repo_name(base->as_string()).ok() ? base->as_string() : "";
+}
+
 std::vector<std::string> expected_files(std::string_view model_type) {
   std::vector<std::string> files = {"generation_config.json", "tokenizer_config.json"};
   if (model_type == "whisper" || model_type == "moonshine") files.emplace_back("preprocessor_config.json");

@@ -32,6 +32,10 @@ StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelPa
 // plain file name, none, or more than 10,000.
 StatusOr<std::vector<std::string>> parse_shards(std::string_view index_json);
 
+// The model that an adapter was made for, as its adapter_config.json has it (base_model_name_or_path); "": it names
+// none that a hub may have.
+std::string base_of_adapter(std::string_view adapter_config_json);
+
 // Files that a folder may lack, but that nearly every published model has: a snapshot without a listing counts as
 // complete only if it has each or a note that the repository has not (hub/find_cached.h). `model_type` is
 // config.json's.

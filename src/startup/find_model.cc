@@ -90,7 +90,7 @@ Status offline(const HubSettings& settings, const RepoName& repo, const CachedMo
   return not_found(
       "model ", repo.text(), ": no such folder, no bundled model of that name, and the cache ", settings.cache_dir,
       cached.missing.empty() ? " does not have it" : str_cat(" lacks ", join(cached.missing, ", "), " of it"),
-      "; nothing is fetched, as HF_HUB_OFFLINE is set: unset it, or run `transept download ", repo.text(),
+      "; nothing is fetched, as ", settings.offline_by, " is set: unset it, or run `transept download ", repo.text(),
       "` where there is a network");
 }
 
@@ -99,12 +99,12 @@ StatusOr<std::string> find_repo(const std::string& name, const FindModelOptions&
   ASSIGN_OR_RETURN(const HubSettings settings, options.hub_settings());
   const CachedModel cached = find_cached(CacheRepo(settings.cache_dir, repo.id), repo.revision, options.parts);
   if (cached.state == CachedModel::State::kComplete) return cached.snapshot;
-  if (settings.is_offline && !cached.may_run) return offline(settings, repo, cached);
+  if (!settings.offline_by.empty() && !cached.may_run) return offline(settings, repo, cached);
   const auto use_cached = [&](std::string_view why) {
     log_warning(repo.text(), ": ", why, ": what the cache has is used; it may lack ", join(cached.missing, ", "));
     return cached.snapshot;
   };
-  if (settings.is_offline) return use_cached("HF_HUB_OFFLINE is set");
+  if (!settings.offline_by.empty()) return use_cached(settings.offline_by + " is set");
   StatusOr<std::string> folder = fetch(settings, repo, options, /*is_urgent=*/!cached.may_run);
   if (folder.ok()) return folder;
   if (absl::IsUnavailable(folder.status()) && cached.may_run) return use_cached(error_message(folder.status()));
