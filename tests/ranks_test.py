@@ -331,8 +331,9 @@ class RankProcessesTest(unittest.TestCase):
         process.kill()
         self.expect_end(process, ranks, -signal.SIGKILL)
 
-    def generate(self, *flags):
-        process = subprocess.Popen([str(BINARY), "generate", str(self.model), "--input", "-", *self.flags_of(2), *flags],
+    def generate(self):
+        """A run that does not end by itself."""
+        process = subprocess.Popen([str(BINARY), "generate", str(self.model), "--input", "-", *self.flags_of(2), "--max-model-len", "60000"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for step in (process.stderr.close, process.stdout.close, process.wait, process.kill):
             self.addCleanup(step)
@@ -345,7 +346,7 @@ class RankProcessesTest(unittest.TestCase):
         return process, ranks
 
     def test_a_killed_rank_ends_a_run(self):
-        process, ranks = self.generate("--max-model-len", "60000")
+        process, ranks = self.generate()
         time.sleep(1.5)
         os.kill(ranks[0], signal.SIGKILL)
         log = self.expect_end(process, ranks, 2)
@@ -359,7 +360,7 @@ class RankProcessesTest(unittest.TestCase):
         self.assertRegex(log, rf"rank 1 \(pid {ranks[0]}\) was ended by signal 9")
 
     def test_one_interrupt_ends_all(self):
-        process, ranks = self.generate("--max-model-len", "60000")
+        process, ranks = self.generate()
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         self.assertIn("interrupted", self.expect_end(process, ranks, 130))
