@@ -16,8 +16,8 @@ constexpr uint32_t kMostKeys = 1 << 10;  // more: poison
 
 class Call {
  public:
-  Call(std::span<const std::byte> arguments, std::span<const std::span<std::byte>> operands, const Grid& grid)
-      : grid(grid), arguments_(arguments), operands_(operands) {}
+  Call(std::span<const std::byte> arguments, std::span<const std::span<std::byte>> operands, const Grid& of_grid)
+      : grid(of_grid), arguments_(arguments), operands_(operands) {}
 
   uint32_t argument(size_t i) const { return read(arguments_, i); }
   float real(size_t i) const { return std::bit_cast<float>(argument(i)); }

@@ -258,7 +258,7 @@ StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t n
 }
 
 std::string stages_text(const std::vector<StageLayers>& stages) {
-  const auto counts = [&](LayerRange StageLayers::*side) {
+  const auto layers = [&](LayerRange StageLayers::*side) {
     std::vector<int32_t> counts;
     counts.reserve(stages.size());
     for (const StageLayers& stage : stages) counts.push_back((stage.*side).end - (stage.*side).begin);
@@ -266,8 +266,8 @@ std::string stages_text(const std::vector<StageLayers>& stages) {
   };
   const bool divides_encoder = stages.back().encoder.end > 0;
   return str_cat(stages.size(), " stages of ",
-                 divides_encoder ? str_cat("encoder layers ", counts(&StageLayers::encoder), " and ") : "",
-                 "decoder layers ", counts(&StageLayers::decoder), divides_encoder ? "" : ", the encoder on the first",
+                 divides_encoder ? str_cat("encoder layers ", layers(&StageLayers::encoder), " and ") : "",
+                 "decoder layers ", layers(&StageLayers::decoder), divides_encoder ? "" : ", the encoder on the first",
                  "; one step is in flight at a time");
 }
 
