@@ -10,6 +10,7 @@
 #include "base/little_endian.h"
 #include "base/mmap_file.h"
 #include "base/quoted.h"
+#include "startup/recognise_beginning.h"
 #include "weights/torch_file.h"
 #include "weights/zip_directory.h"
 
@@ -19,25 +20,6 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 std::string_view text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
-bool begins_with(std::string_view text, std::string_view lower) {
-  return text.size() >= lower.size() && ascii_lower(text.substr(0, lower.size())) == lower;
-}
-
-// ---- Files that are no model
-
-std::optional<RecognisedFile> recognise_text(Bytes bytes) {
-  std::string_view head = text(bytes);
-  if (head.starts_with("version https://git-lfs.github.com/spec/")) {
-    return RecognisedFile{FileKind::kLfsPointer, "a pointer of git-lfs and not the file itself", ""};
-  }
-  if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
-  head = trim(head);
-  if (begins_with(head, "<!doctype html") || begins_with(head, "<html")) {
-    return RecognisedFile{FileKind::kWebPage, "a web page (HTML) and not the file itself", ""};
-  }
-  return std::nullopt;
-}
 
 // ---- Whisper by its sizes
 
@@ -192,10 +174,16 @@ RecognisedFile recognise_torch(Bytes bytes) {
 }
 
 // torch.save writes FOLDER/data.pkl, and scripts constants.pkl beside it. A directory that cannot be read (entries are
-// compressed, say) is looked through for that name.
+// compressed, say) is looked through for that name: the object is the first entry, and the directory is at the end.
 bool has_torch_object(Bytes bytes) {
+  constexpr size_t kFirst = size_t{1} << 20, kLast = size_t{16} << 20;
+  constexpr std::string_view kObject = "/data.pkl";
   const StatusOr<std::vector<ZipEntry>> entries = read_zip_directory(bytes);
-  if (!entries.ok()) return text(bytes).find("/data.pkl") != std::string_view::npos;
+  if (!entries.ok()) {
+    const std::string_view first = text(bytes.first(std::min(bytes.size(), kFirst)));
+    const std::string_view last = text(bytes.last(std::min(bytes.size(), kLast)));
+    return first.find(kObject) != std::string_view::npos || last.find(kObject) != std::string_view::npos;
+  }
   return std::ranges::any_of(*entries, [](const ZipEntry& entry) {
     return entry.name.ends_with("/data.pkl") || entry.name.ends_with("/constants.pkl");
   });
@@ -212,30 +200,9 @@ std::optional<RecognisedFile> recognise_archive(Bytes bytes, std::string_view na
     }
   }
   if (begins_as_zip(bytes) && !has_torch_object(bytes)) {
-    return RecognisedFile{FileKind::kZip, "a zip archive, and none of torch.save", ""};
+    return RecognisedFile{FileKind::kArchive, "a zip archive, and none of torch.save", ""};
   }
   return recognise_torch(bytes);
-}
-
-// ---- The rest: formats without a beginning of their own are told by name and first bytes
-
-std::optional<RecognisedFile> recognise_by_name(Bytes bytes, std::string_view name) {
-  const std::string_view head = text(bytes);
-  if (head.starts_with("\x89HDF\r\n\x1a\n")) return RecognisedFile{FileKind::kHdf5, "a TensorFlow model (HDF5)", ""};
-  // Protocol Buffers: field 1 of an ONNX model is its version, a varint; of a SavedModel too.
-  const bool is_message = head.starts_with('\x08');
-  if (is_message && name == "saved_model.pb") {
-    return RecognisedFile{FileKind::kSavedModel, "a TensorFlow model (SavedModel)", ""};
-  }
-  if (is_message && name.ends_with(".onnx")) return RecognisedFile{FileKind::kOnnx, "a graph in ONNX", ""};
-  // MessagePack: a map at the top.
-  const auto first = head.empty() ? uint8_t{0} : static_cast<uint8_t>(head.front());
-  const bool is_map = (first & 0xF0) == 0x80 || first == 0xDE || first == 0xDF;
-  if (is_map && name.ends_with(".msgpack")) return RecognisedFile{FileKind::kFlax, "a Flax model (MessagePack)", ""};
-  if (head.size() > 8 && head[8] == '{' && name.ends_with(".safetensors")) {
-    return RecognisedFile{FileKind::kSafetensors, "a file of weights", ""};
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -246,7 +213,7 @@ std::optional<RecognisedFile> recognise_bytes(std::span<const std::byte> bytes, 
   if (!found.has_value()) found = recognise_gguf(bytes);
   if (!found.has_value()) found = recognise_archive(bytes, name);
   if (!found.has_value()) found = recognise_ctranslate2(bytes);
-  if (!found.has_value()) found = recognise_by_name(bytes, name);
+  if (!found.has_value()) found = recognise_mark(bytes, name);
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/folder_testing.h"
+#include "startup/recognise_beginning.h"
 #include "weights/torch_file_testing.h"
 
 namespace transept {
@@ -55,6 +56,46 @@ TEST(RecogniseFile, TellsFilesThatAreNoModel) {
          FileKind::kLfsPointer, "git-lfs");
   expect("<!DOCTYPE html>\n<html>", "pytorch_model.bin", FileKind::kWebPage, "web page");
   expect("\xEF\xBB\xBF \n<HTML lang=\"en\">", "config.json", FileKind::kWebPage, "web page");
+  expect("<!-- a proxy -->\n<html>", "config.json", FileKind::kWebPage, "web page");
+  expect("", "model.safetensors", FileKind::kEmpty, "an empty file");
+}
+
+TEST(RecogniseFile, QuotesTheErrorThatAServerSent) {
+  const struct {
+    std::string_view content, quoted;
+  } cases[] = {
+      {"Entry not found", "\"Entry not found\""},
+      {"Access to model a/b is restricted. Log in.\nMore.", "\"Access to model a/b is restricted. Log in.\""},
+      {" 404: Not Found\n", "\"404: Not Found\""},
+      {R"({"error":"Invalid username or password."})", "\"Invalid username or password.\""},
+      {R"({"error": {"code": 401, "message": "no token"}})", "\"no token\""},
+      {R"({"message": "Not Found", "status": "404"})", "\"Not Found\""},
+      {R"({"detail": "a\u001b[31mred"})", "\"a\\x1b[31mred\""},
+      {"<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>",
+       "\"There is none.\""},
+  };
+  for (const auto& c : cases) {
+    expect(std::string(c.content), "model.safetensors", FileKind::kErrorReply, c.quoted);
+    expect(std::string(c.content), "config.json", FileKind::kErrorReply, c.quoted);
+  }
+  const std::optional<RecognisedFile> long_one = recognise(R"({"error": ")" + std::string(5000, 'x') + "\"}");
+  EXPECT_THAT(long_one.value().what, HasSubstr("xxx...\" (5000 bytes)"));
+  EXPECT_LT(long_one.value().what.size(), 250u);
+}
+
+TEST(RecogniseFile, TellsOtherTexts) {
+  expect("hello world, this is a text", "x.bin", FileKind::kText, "\"hello world, this is a text\"");
+  expect(R"({"model_type": "bart", "a": [1]})", "x.bin", FileKind::kText, "model_type");
+  expect(R"({"error": 404})", "x.bin", FileKind::kText, "404");
+  expect(R"({"message": "m", "1":1, "2":1, "3":1, "4":1, "5":1, "6":1, "7":1, "8":1})", "x.bin", FileKind::kText, "");
+  expect("<Error></Message><Message>", "x.bin", FileKind::kText, "Error");
+  // The last character of what is looked at may be cut, and of a whole file may not.
+  expect(std::string(kRecognisedBytes - 1, 'a') + "\xC3", "x.bin", FileKind::kText, "aaa");
+  EXPECT_FALSE(recognise("hello world \xC3").has_value());
+  EXPECT_FALSE(recognise("hello \xFF world").has_value());
+  EXPECT_FALSE(recognise("hello \x1b[31m world").has_value());
+  EXPECT_FALSE(recognise("hello w\xC2\x85").has_value());
+  EXPECT_FALSE(recognise(std::string("hello world\0", 12)).has_value());
 }
 
 TEST(RecogniseFile, TellsWhisperByItsSizes) {
@@ -107,14 +148,75 @@ TEST(RecogniseFile, TellsOtherPrograms) {
   expect(testing::torch_zip("}", {}), "m.pt", FileKind::kTorch, "torch.save");
   expect(testing::torch_zip(testing::global("argparse", "Namespace"), {}), "m.pt", FileKind::kTorch, "torch.save");
   for (const char* name : {"a.zip", "m.pt", "pytorch_model.bin"}) {
-    expect(testing::zip_bytes({{"readme.txt", "x"}}), name, FileKind::kZip, "a zip archive");
+    expect(testing::zip_bytes({{"readme.txt", "x"}}), name, FileKind::kArchive, "a zip archive");
   }
-  expect(testing::zip_bytes({{"readme.txt", "x"}}) + "cut", "a.zip", FileKind::kZip, "a zip archive");
-  expect(number_bytes(uint64_t{2}) + "{}", "model.safetensors", FileKind::kSafetensors, "weights");
+  expect(testing::zip_bytes({{"readme.txt", "x"}}) + "cut", "a.zip", FileKind::kArchive, "a zip archive");
+}
+
+// Of forms that have one, the mark counts and not the name.
+TEST(RecogniseFile, TellsMarksUnderAnyName) {
+  const std::string node(16, 'n');
+  for (const char* name : {"model.safetensors", "pytorch_model.bin", "x"}) {
+    expect(number_bytes(uint64_t{2}) + "{}", name, FileKind::kSafetensors, "safetensors");
+    expect(number_bytes(uint64_t{9000}) + "{\"a", name, FileKind::kSafetensors, "safetensors");
+    expect(std::string("\x1F\x8B\x08\0\0\0\0\0\0\x03", 10), name, FileKind::kCompressed, "gzip");
+    expect("\x28\xB5\x2F\xFD", name, FileKind::kCompressed, "zstd");
+    expect(std::string("\xFD"
+                       "7zXZ\0",
+                       6),
+           name, FileKind::kCompressed, "xz");
+    expect("BZh91AY&SY\xFF", name, FileKind::kCompressed, "bzip2");
+    expect(std::string(257, '\0') + "ustar", name, FileKind::kArchive, "tar");
+    expect("7z\xBC\xAF\x27\x1C", name, FileKind::kArchive, "7z");
+    expect("\x89HDF\r\n\x1a\n", name, FileKind::kHdf5, "HDF5");
+    expect("\x08\x07\x12\x07pytorch\x1a\x01", name, FileKind::kOnnx, "ONNX");
+    expect("\x08\x07\x3A\x90\x01\x0A" + node, name, FileKind::kOnnx, "ONNX");
+    expect("\x81\xa5model\x82\xa1x", name, FileKind::kFlax, "Flax");
+    expect(std::string("\xde\0\x12\xd9\x05model\xc7\x20\x01", 12), name, FileKind::kFlax, "Flax");
+    expect(ggml(51865, 4, 4, 80), name, FileKind::kWhisperCpp, "ggml", "openai/whisper-tiny");
+    expect(gguf("", 0), name, FileKind::kGguf, "GGUF");
+    expect(testing::torch_zip("}", {}), name, FileKind::kTorch, "torch.save");
+    expect(testing::torch_legacy("}", {}), name, FileKind::kTorch, "torch.save");
+  }
+}
+
+TEST(RecogniseFile, TellsPicklesByTheirProtocol) {
+  // pickle.dumps({"a": 1}, protocol) of Python.
+  const std::string framed(
+      "\x95\x0a\0\0\0\0\0\0\0}\x94\x8c\x01"
+      "a\x94K\x01s.",
+      19);
+  for (const char* protocol : {"4", "5"}) {
+    const std::string content = str_cat("\x80", static_cast<char>(*protocol - '0'), framed);
+    expect(content, "pytorch_model.bin", FileKind::kPickle, str_cat("protocol ", protocol, " that torch.save did not"));
+  }
+  expect(std::string("\x80\x02}q\0X\x01\0\0\0aq\x01K\x01s.", 17), "x.bin", FileKind::kPickle, "protocol 2");
+  expect("\x80\x03]q.", "x.bin", FileKind::kPickle, "protocol 3");
+  const std::string magic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
+  expect("\x80\x03" + magic, "x.bin", FileKind::kPickle, "torch.save with pickle_protocol=3");
+  expect(std::string("\x80\x04\x95\x0d\0\0\0\0\0\0\0", 11) + magic, "x.bin", FileKind::kPickle,
+         "torch.save with pickle_protocol=4");
+  EXPECT_FALSE(recognise("\x80\x01}q.").has_value());
+  EXPECT_FALSE(recognise("\x80\x06}q.").has_value());
+  EXPECT_FALSE(recognise("\x80\x04\x7fq.").has_value()) << "no opcode that a pickle begins with";
+}
+
+// What is left of a file of safetensors, whose length looks like a mark.
+TEST(RecogniseFile, TakesNoLengthForAMark) {
+  const std::string_view marks[] = {"\x80\x04]", "\x1F\x8B\x08", "\x08\x07\x12", "\x08\x07\x3A",
+                                    "\x81\xA1"
+                                    "a"};
+  for (const std::string_view mark : marks) {
+    const std::string length = std::string(mark) + std::string(5, '\0');
+    EXPECT_EQ(recognise(length + "{\"a\"", "model.safetensors").value().kind, FileKind::kSafetensors);
+    EXPECT_FALSE(recognise(length + "xxxxxxxxxx", "model.safetensors").has_value());
+  }
 }
 
 TEST(RecogniseFile, KnowsNothingOfTheRest) {
-  for (const char* content : {"", "{", "{\"a\": 1}", "hello world, this is a text", "\x08", "lmgg"}) {
+  for (const char* content :
+       {"{", "{\"\": 1}", "broken", "\x08", "lmgg", "\x08\x07\x3A\x90\x01", "\x81\xa5mod", "\x80\xa5model\x80",
+        "\x81\xa5model\x01", "\xde", "\xdf", "\x28\xB5\x2F", "BZh9", "\x80\x04"}) {
     EXPECT_FALSE(recognise(content).has_value()) << content;
   }
   const std::string spec("WhisperSpec", 11);

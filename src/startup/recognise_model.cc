@@ -9,6 +9,7 @@
 #include "base/input_file.h"
 #include "core/capabilities.h"
 #include "core/config_file.h"
+#include "hub/repo_name.h"
 #include "startup/model_files.h"
 #include "startup/recognise_file.h"
 #include "weights/checkpoint_files.h"
@@ -83,8 +84,16 @@ std::string advice(const RecognisedFile& file, const std::string& original) {
   switch (file.kind) {
     case FileKind::kLfsPointer: return "run `git lfs pull` in its folder, or fetch the file itself";
     case FileKind::kWebPage: return "fetch the file itself; the link was one to a page about it, or asked for a login";
+    case FileKind::kErrorReply:
+      return "fetch the file itself; if the model is private or gated, with a token of an account that may read it";
+    case FileKind::kText: return "fetch the file itself";
+    case FileKind::kEmpty: return "fetch it again";
     case FileKind::kSafetensors: return "give the folder that holds it, config.json and the tokenizer's files";
-    case FileKind::kZip: return "unpack it, and give the folder that holds config.json";
+    case FileKind::kArchive: return "unpack it, and give the folder that holds config.json";
+    case FileKind::kCompressed: return "unpack it, and put what is inside in its place";
+    case FileKind::kPickle:
+      return "nothing of it is run here: if you trust it, load it in Python, and save its tensors with "
+             "safetensors.torch.save_file, or with torch.save as it is by default";
     case FileKind::kTorch:
       return "what is read is a folder with config.json, the tokenizer's files, and model.safetensors or "
              "pytorch_model.bin as transformers saves them";
@@ -99,21 +108,80 @@ Status recognised(const std::string& path, const RecognisedFile& file, const std
   return invalid_argument(path, ": is ", file.what, "; ", advice(file, original));
 }
 
-// A file whose name stands in the message and that is none of a model's.
-std::optional<Status> explain_named_file(std::string_view message, const std::string& dir) {
-  for (const std::string& path : files_of(dir)) {
-    if (message.find(file_name(path)) == std::string_view::npos) continue;
-    const std::optional<RecognisedFile> file = recognise_file(path);
-    const bool is_none = file.has_value() && (file->kind == FileKind::kLfsPointer || file->kind == FileKind::kWebPage);
-    if (is_none) return recognised(path, *file, "");
-  }
-  return std::nullopt;
-}
-
 // "model-00001-of-00003.safetensors"
 bool is_shard(std::string_view name) {
   const size_t of = name.find("-of-");
   return of != std::string_view::npos && (name.ends_with(".safetensors") || name.ends_with(".bin"));
+}
+
+// The kind that the loader takes a file of this name for; nullopt: the name is none of weights.
+std::optional<FileKind> kind_by_name(std::string_view name) {
+  if (name.ends_with(".safetensors")) return FileKind::kSafetensors;
+  return name.ends_with(".bin") ? std::optional(FileKind::kTorch) : std::nullopt;
+}
+
+// Whether no file of a model is of this kind, whatever its name.
+bool is_stranger(FileKind kind) {
+  return kind == FileKind::kLfsPointer || kind == FileKind::kWebPage || kind == FileKind::kErrorReply ||
+         kind == FileKind::kCompressed;
+}
+
+// Whether single files of this kind are MODELs, if of a model that is read.
+bool is_model_kind(FileKind kind) {
+  return kind == FileKind::kCTranslate2 || kind == FileKind::kWhisperCpp || kind == FileKind::kGguf;
+}
+
+// The name that a file of weights would be read under; "": none.
+std::string_view right_name(FileKind kind) {
+  if (kind == FileKind::kSafetensors) return "model.safetensors";
+  return kind == FileKind::kTorch ? "pytorch_model.bin" : "";
+}
+
+// For a file of weights in a folder, whose name says another kind.
+std::string advice_on_weights(const std::string& path, const RecognisedFile& file) {
+  if (is_model_kind(file.kind) && foreign_file(path).has_value()) {
+    return "such files are read as they are: give the file itself as MODEL";
+  }
+  const std::string_view name = right_name(file.kind);
+  if (!name.empty() && is_shard(file_name(path))) {
+    return str_cat("fetch the shard again; if all shards are so, rename their index to ", name, ".index.json");
+  }
+  if (!name.empty()) return str_cat("rename it to ", name);
+  constexpr std::string_view kConvert = ", and save_pretrained in transformers 4; or fetch the weights in safetensors";
+  if (file.kind == FileKind::kHdf5) {
+    return str_cat("rename it to tf_model.h5, and convert it with from_pretrained(FOLDER, from_tf=True)", kConvert);
+  }
+  if (file.kind == FileKind::kFlax) {
+    return str_cat("rename it to flax_model.msgpack, and convert it with from_pretrained(FOLDER, from_flax=True)",
+                   kConvert);
+  }
+  return advice(file, file.original);
+}
+
+// Whether a message has this name, and not as a part of another one.
+bool has_name(std::string_view message, std::string_view name) {
+  constexpr std::string_view kBefore = "/ \"", kBehind = ":;, \"";
+  for (size_t at = message.find(name); at != std::string_view::npos; at = message.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool begins = at == 0 || kBefore.find(message[at - 1]) != std::string_view::npos;
+    if (begins && (end == message.size() || kBehind.find(message[end]) != std::string_view::npos)) return true;
+  }
+  return false;
+}
+
+// A file whose name stands in the message and whose content is none of a model's, or another one's than the name says.
+std::optional<Status> explain_named_file(std::string_view message, const std::string& dir) {
+  for (const std::string& path : files_of(dir)) {
+    const std::string name = file_name(path);
+    if (!has_name(message, name)) continue;
+    const std::optional<RecognisedFile> file = recognise_file(path);
+    if (!file.has_value()) continue;
+    if (is_stranger(file->kind)) return recognised(path, *file, "");
+    const std::optional<FileKind> expected = kind_by_name(name);
+    if (!expected.has_value() || file->kind == *expected) continue;
+    return invalid_argument(path, ": is ", file->what, "; ", advice_on_weights(path, *file));
+  }
+  return std::nullopt;
 }
 
 bool has_file(const std::string& dir, std::string_view name) {
@@ -142,7 +210,7 @@ std::optional<Status> explain_folder(const std::string& dir) {
                        path.ends_with(".bin") ? "pytorch_model.bin.index.json" : "model.safetensors.index.json");
     }
     std::optional<RecognisedFile> file = recognise_file(path);
-    if (!file.has_value() || file->kind == FileKind::kSafetensors) continue;
+    if (!file.has_value() || file->kind >= FileKind::kSafetensors) continue;
     if (best.has_value() && best->kind <= file->kind) continue;
     best = std::move(file);
     best_path = path;
@@ -164,11 +232,19 @@ Status explain_model_error(Status status, const std::string& dir) {
 
 Status model_is_file(const std::string& path) {
   const std::optional<RecognisedFile> file = recognise_file(path);
-  if (!file.has_value()) {
+  const bool is_other_text = file.has_value() && file->kind >= FileKind::kErrorReply && !is_model_file_name(path);
+  if (!file.has_value() || is_other_text) {
     return invalid_argument("model ", path, ": is a file; give the folder that holds config.json");
   }
+  const std::string shown = str_cat("model ", path);
+  const std::optional<FileKind> expected = kind_by_name(file_name(path));
+  if (const std::string_view name = right_name(file->kind);
+      expected.value_or(file->kind) != file->kind && !name.empty()) {
+    return invalid_argument(shown, ": is ", file->what, "; rename it to ", name,
+                            ", and give the folder that holds it, config.json and the tokenizer's files");
+  }
   const std::string folder = fs::path(path).parent_path().string();
-  return recognised(str_cat("model ", path), *file, original_of(folder.empty() ? "." : folder));
+  return recognised(shown, *file, original_of(folder.empty() ? "." : folder));
 }
 
 }  // namespace transept

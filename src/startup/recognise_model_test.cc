@@ -29,6 +29,14 @@ std::string ctranslate2() {
   return number_bytes(uint32_t{6}) + number_bytes(uint16_t{23}) + std::string("TransformerDecoderSpec\0", 23);
 }
 
+std::string gguf(std::string_view architecture) {
+  const auto string = [](std::string_view text) { return number_bytes(uint64_t{text.size()}).append(text); };
+  return "GGUF" + number_bytes(uint32_t{3}) + number_bytes(uint64_t{0}) + number_bytes(uint64_t{1}) +
+         string("general.architecture") + number_bytes(uint32_t{8}) + string(architecture);
+}
+
+std::string ggml() { return number_bytes(uint32_t{0x67676d6c}) + std::string(44, '\x01'); }
+
 // The error of starting with the folder; packing says the same.
 std::string why(const TestFolder& dir) {
   EngineConfig config;
@@ -74,6 +82,125 @@ TEST(RecogniseModel, NamesThePointerOrThePageThatFailed) {
   EXPECT_THAT(why(dir), HasSubstr("model.safetensors: only 6 bytes"));
 }
 
+// A sound config.json beside a file of weights that has the right name and another content.
+struct WrongContent {
+  std::string content;
+  std::string_view message;  // behind the path
+};
+
+std::vector<WrongContent> strange_contents() {
+  const std::string dims = "}(" + testing::pickled("n_mels") + testing::pickled(80) + "u";
+  const std::string openai =
+      testing::torch_zip("}(" + testing::pickled("dims") + dims + testing::pickled("model_state_dict") + "}u", {});
+  return {
+      {"Entry not found",
+       "is a server's error and not the file itself: \"Entry not found\"; fetch the file itself; if the "
+       "model is private or gated, with a token of an account that may read it"},
+      {R"({"error":"Access to model a/b is restricted"})",
+       "is a server's error and not the file itself: \"Access to model"},
+      {"<html></html>", "is a web page (HTML) and not the file itself; fetch the file itself;"},
+      {kPointer, "is a pointer of git-lfs and not the file itself; run `git lfs pull` in its folder"},
+      {"These are my weights.\nx",
+       "is a text and not the file itself: \"These are my weights.\"; fetch the file itself"},
+      {"", "is an empty file; fetch it again"},
+      {std::string("\x1F\x8B\x08\0\0\0\0\0\0\x03", 10),
+       "is a file compressed with gzip; unpack it, and put what is inside in its place"},
+      {"\x28\xB5\x2F\xFD and more", "is a file compressed with zstd; unpack it"},
+      {std::string(257, '\0') + "ustar", "is a tar archive; unpack it, and give the folder that holds config.json"},
+      {testing::zip_bytes({{"readme.txt", "x"}}), "is a zip archive, and none of torch.save; unpack it"},
+      {"\x89HDF\r\n\x1a\n", "is a TensorFlow model (HDF5); rename it to tf_model.h5, and convert it with"},
+      {"\x81\xa5model\x82\xa1x", "is a Flax model (MessagePack); rename it to flax_model.msgpack, and convert it with"},
+      {"\x08\x07\x12\x07pytorch", "is a graph in ONNX; take the folder of the original model in Hugging Face layout"},
+      {openai, "is a model of the openai-whisper package; take the folder of the original model"},
+      {gguf("t5"),
+       "is a GGUF file (llama.cpp) of architecture \"t5\"; such files are read as they are: give the file "
+       "itself as MODEL"},
+      {gguf("llama"), "is a GGUF file (llama.cpp) of architecture \"llama\"; take the folder of the original model"},
+      {ggml(), "is a model of whisper.cpp (ggml); such files are read as they are: give the file itself as MODEL"},
+      {ctranslate2(), "is a model of CTranslate2 (TransformerDecoderSpec); take the folder of the original model"},
+      {std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", 14),
+       "is a pickle of protocol 4 that torch.save did not write; nothing of it is run here: if you trust it, load it "
+       "in "
+       "Python, and save its tensors with safetensors.torch.save_file, or with torch.save"},
+      {"\x80\x05]\x94(K\x01K\x02"
+       "e.",
+       "is a pickle of protocol 5 that torch.save did not write; nothing of it is run"},
+  };
+}
+
+void expect_each(std::string_view name, const TestFolder& dir, const std::vector<WrongContent>& cases) {
+  for (const WrongContent& c : cases) {
+    dir.write(name, c.content);
+    EXPECT_THAT(why(dir), StartsWith(str_cat(dir.path(), "/", name, ": ", c.message)));
+  }
+}
+
+TEST(RecogniseModel, NamesWeightsOfAnotherContentThanTheirName) {
+  const TestFolder safetensors, torch;
+  safetensors.write("config.json", kConfig);
+  torch.write("config.json", kConfig);
+  expect_each("model.safetensors", safetensors, strange_contents());
+  expect_each("model.safetensors", safetensors,
+              {{testing::torch_zip("}", {}), "is a file of torch.save; rename it to pytorch_model.bin"},
+               {testing::torch_legacy("}", {}), "is a file of torch.save; rename it to pytorch_model.bin"}});
+  expect_each("pytorch_model.bin", torch, strange_contents());
+  expect_each("pytorch_model.bin", torch,
+              {{testing::safetensors_bytes({}), "is a file of safetensors; rename it to model.safetensors"}});
+}
+
+TEST(RecogniseModel, NamesShardsOfAnotherContentThanTheirName) {
+  const TestFolder safetensors, torch;
+  safetensors.write("config.json", kConfig);
+  safetensors.write("model.safetensors.index.json", R"({"weight_map": {"a": "model-00001-of-00001.safetensors"}})");
+  expect_each("model-00001-of-00001.safetensors", safetensors, strange_contents());
+  expect_each("model-00001-of-00001.safetensors", safetensors,
+              {{testing::torch_zip("}", {}),
+                "is a file of torch.save; fetch the shard again; if all shards are so, rename "
+                "their index to pytorch_model.bin.index.json"}});
+  torch.write("config.json", kConfig);
+  torch.write("pytorch_model.bin.index.json", R"({"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}})");
+  EXPECT_THAT(why(torch), HasSubstr("the shard pytorch_model-00001-of-00001.bin is missing (of 1): get it too"));
+  expect_each("pytorch_model-00001-of-00001.bin", torch, strange_contents());
+  expect_each("pytorch_model-00001-of-00001.bin", torch,
+              {{testing::safetensors_bytes({}),
+                "is a file of safetensors; fetch the shard again; if all shards are so, "
+                "rename their index to model.safetensors.index.json"}});
+}
+
+// What the readers of weights say of a damaged file of the right kind is more exact.
+TEST(RecogniseModel, LeavesDamagedWeightsToTheirReaders) {
+  const TestFolder dir;
+  dir.write("config.json", kConfig);
+  const std::string sound = testing::safetensors_bytes({{"a", "F32", {2}, std::string(8, 'x')}});
+  const std::string header(sound, 8, sound.size() - 16);
+  expect_each("model.safetensors", dir,
+              {{sound.substr(0, sound.size() - 4), "tensor \"a\": data ends at 8, after the 4 data bytes"},
+               {sound.substr(0, 20), "the header of"},
+               {number_bytes(uint64_t{1} << 40) + header, "a header of 1099511627776 bytes is over the"},
+               {number_bytes(uint64_t{16}) + "xxxxxxxxxxxxxxxx", "the header does not begin with '{'"},
+               {std::string(20, '\0'), "the header does not begin with '{'"},
+               {"broken", "only 6 bytes: too short for a safetensors file"}});
+  const TestFolder torch;
+  torch.write("config.json", kConfig);
+  const std::string zip = testing::torch_zip("}", {});
+  expect_each(
+      "pytorch_model.bin", torch,
+      {{zip.substr(0, zip.size() - 4), "no end record"},
+       {testing::torch_zip(testing::global("posix", "system"), {}), "data.pkl: GLOBAL at byte 2: \"posix.system\""},
+       {"\xAA\xBB", "is no file of torch.save: neither a zip archive nor the form before torch 1.6"}});
+}
+
+// A file that lies beside the one that failed, and whose name is the end of that one's.
+TEST(RecogniseModel, BlamesTheFileThatFailed) {
+  const TestFolder dir;
+  dir.write("config.json", kConfig);
+  dir.write("model.bin", gguf("llama"));
+  dir.write("pytorch_model.bin", "\xAA\xBB");
+  EXPECT_THAT(why(dir), StartsWith(dir.path() + "/pytorch_model.bin: is no file of torch.save"));
+  dir.write("config.json", R"({"error": "Repository not found"})");
+  EXPECT_THAT(why(dir), StartsWith(dir.path() + "/config.json: is a server's error and not the file itself"));
+}
+
 TEST(RecogniseModel, NamesAdaptersAndShards) {
   const TestFolder dir;
   dir.write("adapter_model.safetensors", testing::safetensors_bytes({}));
@@ -86,6 +213,10 @@ TEST(RecogniseModel, NamesAdaptersAndShards) {
   EXPECT_THAT(why(shards), HasSubstr("no index of shards; get model.safetensors.index.json"));
   shards.write("model.safetensors.index.json", R"({"weight_map": {"a": "model-00001-of-00003.safetensors"}})");
   EXPECT_THAT(why(shards), HasSubstr("the shard model-00001-of-00003.safetensors is missing"));
+  const TestFolder pickles;
+  pickles.write("config.json", kConfig);
+  pickles.write("pytorch_model-00002-of-00003.bin", testing::torch_zip("}", {}));
+  EXPECT_THAT(why(pickles), HasSubstr("no index of shards; get pytorch_model.bin.index.json"));
 }
 
 // Of several kinds the first of FileKind's order says what the folder is.
@@ -119,6 +250,25 @@ TEST(RecogniseModel, AFileIsNamedToo) {
               HasSubstr("give the folder that holds it"));
   dir.write("pytorch_model.bin", testing::torch_zip("}", {}));
   EXPECT_THAT(error_message(model_is_file(dir.path() + "/pytorch_model.bin")), HasSubstr("what is read is a folder"));
+  dir.write("pytorch_model.bin", testing::safetensors_bytes({}));
+  EXPECT_EQ(
+      error_message(model_is_file(dir.path() + "/pytorch_model.bin")),
+      "model " + dir.path() +
+          "/pytorch_model.bin: is a file of safetensors; rename it to model.safetensors, and give the folder that "
+          "holds it, config.json and the tokenizer's files");
+  dir.write("model.safetensors", testing::torch_zip("}", {}));
+  EXPECT_THAT(error_message(model_is_file(dir.path() + "/model.safetensors")),
+              HasSubstr("is a file of torch.save; rename it to pytorch_model.bin, and give the folder"));
+  for (const WrongContent& c : strange_contents()) {
+    const std::string_view what = c.message.substr(0, c.message.find(';'));
+    for (const char* name : {"/model.safetensors", "/pytorch_model.bin"}) {
+      dir.write(name + 1, c.content);
+      EXPECT_THAT(error_message(model_is_file(dir.path() + name)), HasSubstr(what));
+    }
+  }
+  // Any other text is no file of a model that went wrong.
+  dir.write("config.json", kConfig);
+  EXPECT_THAT(error_message(model_is_file(dir.path() + "/config.json")), HasSubstr("is a file; give the folder"));
   dir.write("model.bin", ctranslate2());
   EXPECT_THAT(
       error_message(model_is_file(dir.path() + "/model.bin")),
