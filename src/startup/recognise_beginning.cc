@@ -28,14 +28,14 @@ bool begins_with(std::string_view text, std::string_view lower) {
 
 // ---- Texts
 
-// Whether all of it is UTF-8 without control characters. The last character may be cut.
+// Whether all of it is UTF-8 without control characters but those of lines and colours. The last character may be cut.
 bool is_text(std::string_view head) {
   constexpr size_t kLeast = 8;  // safetensors have no header before their ninth byte
   if (head.size() < kLeast) return false;
   for (size_t at = 0; at < head.size();) {
     const Utf8Step step = read_utf8(head.substr(at));
     if (step.kind == Utf8Step::Kind::kIncomplete && head.size() == kRecognisedBytes) return true;
-    const bool is_space = has("\t\n\f\r", head[at]);
+    const bool is_space = has("\t\n\f\r\x1b", head[at]);
     const bool is_control = step.code_point < 0x20 || (step.code_point >= 0x7F && step.code_point < 0xA0);
     if (step.kind != Utf8Step::Kind::kValid || (is_control && !is_space)) return false;
     at += static_cast<size_t>(step.num_bytes);
@@ -89,7 +89,7 @@ std::string_view error_in_line(std::string_view head) {
 
 // The first line, cut.
 std::string quoted_line(std::string_view text) {
-  constexpr size_t kShown = 160;
+  constexpr size_t kShown = 200;
   text = trim(text);
   return in_quotes(trim(text.substr(0, text.find('\n'))), kShown);
 }

@@ -80,12 +80,13 @@ TEST(RecogniseFile, QuotesTheErrorThatAServerSent) {
   }
   const std::optional<RecognisedFile> long_one = recognise(R"({"error": ")" + std::string(5000, 'x') + "\"}");
   EXPECT_THAT(long_one.value().what, HasSubstr("xxx...\" (5000 bytes)"));
-  EXPECT_LT(long_one.value().what.size(), 250u);
+  EXPECT_LT(long_one.value().what.size(), 300u);
 }
 
 TEST(RecogniseFile, TellsOtherTexts) {
   expect("hello world, this is a text", "x.bin", FileKind::kText, "\"hello world, this is a text\"");
   expect(R"({"model_type": "bart", "a": [1]})", "x.bin", FileKind::kText, "model_type");
+  expect("hello \x1b[31mred", "x.bin", FileKind::kText, "\"hello \\x1b[31mred\"");
   expect(R"({"error": 404})", "x.bin", FileKind::kText, "404");
   expect(R"({"message": "m", "1":1, "2":1, "3":1, "4":1, "5":1, "6":1, "7":1, "8":1})", "x.bin", FileKind::kText, "");
   expect("<Error></Message><Message>", "x.bin", FileKind::kText, "Error");
@@ -93,7 +94,7 @@ TEST(RecogniseFile, TellsOtherTexts) {
   expect(std::string(kRecognisedBytes - 1, 'a') + "\xC3", "x.bin", FileKind::kText, "aaa");
   EXPECT_FALSE(recognise("hello world \xC3").has_value());
   EXPECT_FALSE(recognise("hello \xFF world").has_value());
-  EXPECT_FALSE(recognise("hello \x1b[31m world").has_value());
+  EXPECT_FALSE(recognise("hello \x07 world").has_value());
   EXPECT_FALSE(recognise("hello w\xC2\x85").has_value());
   EXPECT_FALSE(recognise(std::string("hello world\0", 12)).has_value());
 }

@@ -114,6 +114,11 @@ bool is_shard(std::string_view name) {
   return of != std::string_view::npos && (name.ends_with(".safetensors") || name.ends_with(".bin"));
 }
 
+bool has_file(const std::string& dir, std::string_view name) {
+  std::error_code ignored;
+  return fs::exists(fs::path(dir) / name, ignored);
+}
+
 // The kind that the loader takes a file of this name for; nullopt: the name is none of weights.
 std::optional<FileKind> kind_by_name(std::string_view name) {
   if (name.ends_with(".safetensors")) return FileKind::kSafetensors;
@@ -146,7 +151,10 @@ std::string advice_on_weights(const std::string& path, const RecognisedFile& fil
   if (!name.empty() && is_shard(file_name(path))) {
     return str_cat("fetch the shard again; if all shards are so, rename their index to ", name, ".index.json");
   }
-  if (!name.empty()) return str_cat("rename it to ", name);
+  if (!name.empty()) {
+    const bool is_there = has_file(fs::path(path).parent_path().string(), name);
+    return is_there ? str_cat("move it away, and ", name, " beside it is read") : str_cat("rename it to ", name);
+  }
   constexpr std::string_view kConvert = ", and save_pretrained in transformers 4; or fetch the weights in safetensors";
   if (file.kind == FileKind::kHdf5) {
     return str_cat("rename it to tf_model.h5, and convert it with from_pretrained(FOLDER, from_tf=True)", kConvert);
@@ -182,11 +190,6 @@ std::optional<Status> explain_named_file(std::string_view message, const std::st
     return invalid_argument(path, ": is ", file->what, "; ", advice_on_weights(path, *file));
   }
   return std::nullopt;
-}
-
-bool has_file(const std::string& dir, std::string_view name) {
-  std::error_code ignored;
-  return fs::exists(fs::path(dir) / name, ignored);
 }
 
 // An adapter has weights, but not those of a model.

@@ -143,6 +143,11 @@ TEST(RecogniseModel, NamesWeightsOfAnotherContentThanTheirName) {
   expect_each("model.safetensors", safetensors,
               {{testing::torch_zip("}", {}), "is a file of torch.save; rename it to pytorch_model.bin"},
                {testing::torch_legacy("}", {}), "is a file of torch.save; rename it to pytorch_model.bin"}});
+  safetensors.write("pytorch_model.bin", testing::torch_zip("}", {}));
+  expect_each("model.safetensors", safetensors,
+              {{testing::torch_zip("}", {}),
+                "is a file of torch.save; move it away, and pytorch_model.bin beside it is "
+                "read"}});
   expect_each("pytorch_model.bin", torch, strange_contents());
   expect_each("pytorch_model.bin", torch,
               {{testing::safetensors_bytes({}), "is a file of safetensors; rename it to model.safetensors"}});
