@@ -62,7 +62,10 @@ class ModelFilesTest(unittest.TestCase):
                  ({"model__safetensors": None, "tf_model__h5": b"\x89HDF\r\n\x1a\n"}, "tf_model.h5: is a TensorFlow model"),
                  ({"model__safetensors": None, "ggml-tiny__bin": ggml}, "ggml-tiny.bin: is a model of whisper.cpp (ggml); take the folder of the original "
                   "model in Hugging Face layout, openai/whisper-tiny.en"),
-                 ({"model__safetensors": pointer}, "model.safetensors: is a pointer of git-lfs and not the file itself; run `git lfs pull`")]
+                 ({"model__safetensors": pointer}, "model.safetensors: is a pointer of git-lfs and not the file itself; run `git lfs pull`"),
+                 ({"model__safetensors": b"Entry not found"}, 'model.safetensors: is a server\'s error and not the file itself: "Entry not found"; fetch'),
+                 ({"model__safetensors": None, "pytorch_model__bin": (MODEL / "model.safetensors").read_bytes()},
+                  "pytorch_model.bin: is a file of safetensors; rename it to model.safetensors")]
         sound = self.scratch / "x.wav"
         sound.write_bytes(b"RIFF")
         for changes, words in cases:
