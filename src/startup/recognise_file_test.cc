@@ -204,9 +204,7 @@ TEST(RecogniseFile, TellsPicklesByTheirProtocol) {
 
 // What is left of a file of safetensors, whose length looks like a mark.
 TEST(RecogniseFile, TakesNoLengthForAMark) {
-  const std::string_view marks[] = {"\x80\x04]", "\x1F\x8B\x08", "\x08\x07\x12", "\x08\x07\x3A",
-                                    "\x81\xA1"
-                                    "a"};
+  const std::string_view marks[] = {"\x80\x04]", "\x1F\x8B\x08", "\x08\x07\x12", "\x08\x07\x3A", "\x81\xA1\x61"};
   for (const std::string_view mark : marks) {
     const std::string length = std::string(mark) + std::string(5, '\0');
     EXPECT_EQ(recognise(length + "{\"a\"", "model.safetensors").value().kind, FileKind::kSafetensors);

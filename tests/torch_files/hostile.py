@@ -50,7 +50,7 @@ def files(marker):
     shape = b"K\x02K\x03\x86"
     yield "os.system in a zip archive", saved({"w": run}), "GLOBAL at byte "
     yield "os.system in the legacy form", saved({"w": run}, is_zip=False), "GLOBAL at byte "
-    yield "os.system as a pickle alone", pickle.dumps(run, 2), "is no file of torch.save"
+    yield "os.system as a pickle alone", pickle.dumps(run, 2), "is a pickle of protocol 2 that torch.save did not write"
     yield "os.system behind a tensor", saved({**tensor, "x": run}), "system\" is not a name that weights need"
     yield "eval by INST", archive(b"\x80\x02(Vprint(1)\ni__builtin__\neval\n."), "UNICODE at byte 3"
     yield "a protocol of later pickles", archive(pickle.dumps({"w": 1}, 4)), "PROTO at byte 0: protocol 4"
