@@ -103,11 +103,14 @@ class ForeignFlagTest(unittest.TestCase):
 
     def test_flags_of_other_tools_work(self):
         wanted = run("generate", "g2p", "hello")[1]
-        for flags in (["--dtype", "half"], ["--trust-remote-code"], ["--enforce-eager", "True"], ["--threads", "0"], ["-t", "1"],
+        for flags in (["--dtype", "half"], ["--trust-remote-code"], ["--enforce-eager", "True"], ["--threads", "0"], ["--cpu_threads", "0"], ["--dtype=float"], ["-t", "1"],
                       ["--compute_type", "float32"], ["--compute-type", "default"], ["--swap-space", "1"], ["--load-format", "auto"],
                       ["--max_new_tokens", "100"], ["--tokenizer-mode=slow"]):
             code, out, _ = run("generate", "g2p", "hello", *flags)
             self.assertEqual((code, out), (0, wanted), flags)
+        for name, value in (("TRANSEPT_DTYPE", "half"), ("TRANSEPT_DTYPE", "float"), ("TRANSEPT_THREADS", "0")):
+            self.assertEqual(run("generate", "g2p", "hello", env={name: value}), (0, wanted, ""), (name, value))
+        self.assertEqual(json.loads(run("inspect", "g2p", "--json", "--threads", "0", env={"TRANSEPT_THREADS": "1"})[1])["threads"], len(os.sched_getaffinity(0)))
         for arguments in (["--model", "g2p", "hello"], ["hello", "-m", "g2p"], ["hello", "--model_directory=g2p"]):
             self.assertEqual(run("generate", *arguments)[:2], (0, wanted), arguments)
         self.assertEqual(json.loads(run("tokenize", "--model", "g2p", "hello")[1])["token_ids"][0], 0)

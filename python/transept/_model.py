@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from . import _core
+from ._checks import ids_of, object_json, path_of, text_argument, tokens_of, whole
 from .errors import InvalidArgumentError, TranseptError, UnsupportedError
 
+MOST_THREADS = 1024  # of an engine, and engines of a model
 _LOG_LEVELS = {"error": 0, "warning": 1, "info": 2}
 _open: weakref.WeakSet[EngineModel] = weakref.WeakSet()
 
@@ -26,9 +28,18 @@ def set_log_level(level: str) -> None:
 class EngineModel:
     """A model with its engine's threads. Any thread may use it."""
 
-    def __init__(self, model: Union[str, os.PathLike[str]], options: dict[str, Any], max_queued_requests: int = 0) -> None:
+    def __init__(
+        self,
+        model: Union[str, os.PathLike[str]],
+        options: dict[str, Any],
+        max_queued_requests: int = 0,
+        argument: str = "model",
+    ) -> None:
+        """`argument`: what the caller's face calls `model`."""
         given = {name: value for name, value in options.items() if value is not None}
-        self.core: _core.Model = _core.load(os.fspath(model), json.dumps(given), 0, max_queued_requests)
+        path = path_of(argument, model)
+        queued = whole("max_queued_requests", max_queued_requests, 0)
+        self.core: _core.Model = _core.load(path, object_json(given), 0, queued)
         self.info: dict[str, Any] = json.loads(self.core.info())
         self._vocabularies: dict[bool, Vocabulary] = {}
         _open.add(self)
@@ -95,17 +106,17 @@ class Tokenizer:
         target_lang: str = "",
         decoder_side: bool = False,
     ) -> list[int]:
-        return self._model.core.tokenize(text, decoder_side, add_special_tokens, source_lang, target_lang)
+        return self._model.core.tokenize(text_argument("text", text), decoder_side, add_special_tokens, source_lang, target_lang)
 
     def decode(self, token_ids: Union[int, Sequence[int]], skip_special_tokens: bool = False) -> str:
-        ids = [token_ids] if isinstance(token_ids, int) else [int(token_id) for token_id in token_ids]
+        ids = [token_ids] if isinstance(token_ids, int) else ids_of("token_ids", token_ids)
         return self._model.core.detokenize(ids, skip_special_tokens)
 
     def convert_ids_to_tokens(self, token_ids: Sequence[int], *, decoder_side: bool = True) -> list[str]:
-        return [self._model.core.token_spelling(int(token_id), decoder_side) for token_id in token_ids]
+        return [self._model.core.token_spelling(token_id, decoder_side) for token_id in ids_of("token_ids", token_ids)]
 
     def convert_tokens_to_ids(self, tokens: Sequence[str], *, decoder_side: bool = True) -> list[int]:
-        return self._model.vocabulary(decoder_side).ids(tokens)
+        return self._model.vocabulary(decoder_side).ids(tokens_of("tokens", tokens))
 
     def tokenize(
         self, text: str, add_special_tokens: bool = False, *, source_lang: str = "", target_lang: str = ""
@@ -131,22 +142,25 @@ class Tokenizer:
         return self.vocab_size
 
 
+_FLOATS = ("float32", "float16", "bfloat16")
+_COMPUTE_TYPES: dict[str, dict[str, str]] = {  # as --compute_type of the command line
+    "default": {},
+    "auto": {"quantization": "auto"},
+    **{name: {"dtype": name} for name in _FLOATS},
+    "int8": {"quantization": "int8"},
+    **{f"int8_{name}": {"dtype": name, "quantization": "int8"} for name in _FLOATS},
+}
+
+
 def types_of(callee: str, compute_type: str) -> dict[str, str]:
     """CTranslate2's compute types as dtype and quantization."""
-    known: dict[str, dict[str, str]] = {
-        "default": {},
-        "auto": {"quantization": "auto"},
-        "float32": {"dtype": "float32"},
-        "float16": {"dtype": "float16"},
-        "bfloat16": {"dtype": "bfloat16"},
-        "int8": {"quantization": "int8"},
-        "int8_float32": {"quantization": "int8"},
-    }
-    if compute_type not in known:
-        raise UnsupportedError(
-            f"{callee}: compute_type={compute_type!r} is not supported; one of {', '.join(known)}", "compute_type"
-        )
-    return known[compute_type]
+    known = _COMPUTE_TYPES.get(text_argument("compute_type", compute_type).lower())
+    if known is not None:
+        return known
+    why = f"one of {', '.join(_COMPUTE_TYPES)}"
+    if compute_type.lower() == "int16":
+        why = "there are no products in 16-bit integers; float16 is as small"
+    raise UnsupportedError(f"{callee}: compute_type={compute_type!r} is not supported: {why}", "compute_type")
 
 
 def check_device(callee: str, device: str) -> None:

@@ -16,7 +16,7 @@ from .errors import UnavailableError
 from .inputs import PromptType, parts_of
 from .llm import fields_json
 from .outputs import CompletionOutput, RequestOutput, SampleLogprobs
-from .sampling_params import RequestOutputKind, SamplingParams
+from .sampling_params import RequestOutputKind, SamplingParams, params_json
 
 
 class _LoopBell:
@@ -53,11 +53,12 @@ class _LoopBell:
 class AsyncLLM:
     """A model that answers prompts of event loops. Several loops, and threads of LLM's kind, may share it.
 
-    `model`: a folder, the name of a bundled model, or ORG/NAME of the hub. Other arguments: EngineArgs. Loading
-    blocks.
+    `model`: a folder, ORG/NAME of the hub, or EngineArgs, which have the other arguments. Loading blocks.
     """
 
     def __init__(self, model: Union[str, os.PathLike[str], EngineArgs], **engine_arguments: Any) -> None:
+        if isinstance(model, EngineArgs) and engine_arguments:
+            raise TypeError(f"AsyncLLM() got EngineArgs, and {', '.join(engine_arguments)} beside them; put them there")
         args = model if isinstance(model, EngineArgs) else engine_args("AsyncLLM", model, engine_arguments)
         self._model: EngineModel = args.load()
         self._bells: dict[asyncio.AbstractEventLoop, _LoopBell] = {}
@@ -86,6 +87,7 @@ class AsyncLLM:
         A consumer that is slow gets more at once. Leaving the loop, or cancelling the task, aborts the request.
         """
         params = SamplingParams() if sampling_params is None else sampling_params
+        text = params_json(params)
         part = parts_of(prompt)
         name = str(id(part)) if request_id is None else request_id
         if name in self._running:
@@ -96,7 +98,7 @@ class AsyncLLM:
         pieces = _Pieces(name, params)
         try:
             stream = self._model.core.submit(
-                part.encoder, part.decoder, fields_json(params.to_json(), part.fields), flags, timeout, bell.notifier, key
+                part.encoder, part.decoder, fields_json(text, part.fields), flags, timeout, bell.notifier, key
             )
             self._running[name] = stream
             while not stream.has_ended:

@@ -6,10 +6,13 @@ import os
 from dataclasses import dataclass, fields
 from typing import Any, Final, Optional, Union
 
+from ._checks import finite, whole
 from ._foreign import check_foreign
 from ._model import EngineModel, check_device
+from .errors import InvalidArgumentError
 
 _GIB = 1024**3
+_MOST_BYTES = 2**62
 
 # Of vLLM's arguments: those that change no answer here.
 HARMLESS: Final = frozenset(
@@ -95,8 +98,13 @@ class EngineArgs:
         check_device("LLM", self.device)
         ours = {"model", "device", "kv_cache_memory_bytes", "swap_space", "max_queued_requests"}
         options = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
-        options["kv_cache_memory"] = self.kv_cache_memory_bytes
-        options["swap_space"] = None if self.swap_space is None else int(self.swap_space * _GIB)
+        if self.kv_cache_memory_bytes is not None:
+            options["kv_cache_memory"] = whole("kv_cache_memory_bytes", self.kv_cache_memory_bytes, 0, _MOST_BYTES)
+        if self.swap_space is not None:
+            gib = finite("swap_space", self.swap_space)
+            if not 0 <= gib * _GIB <= _MOST_BYTES:
+                raise InvalidArgumentError(f"swap_space must be GiB of memory from 0 on, not {gib}", "swap_space")
+            options["swap_space"] = int(gib * _GIB)
         return EngineModel(self.model, options, self.max_queued_requests)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import operator
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union
@@ -12,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._checks import BYTES, finite, ids_of, json_of, shown, whole
 from .errors import InvalidArgumentError, UnsupportedError
 
 
@@ -61,6 +60,7 @@ PromptType = Union[SingletonPrompt, ExplicitEncoderDecoderPrompt]
 
 _REFUSED_KEYS = frozenset({"cache_salt", "mm_processor_kwargs", "multi_modal_uuids", "prompt_embeds"})
 _TOKENS = ("prompt_token_ids", "prompt_tokens")
+_FORMS = "a text, a list of token ids, a dict of vLLM's form, an EncodedInput"
 
 
 class Parts(NamedTuple):
@@ -71,12 +71,15 @@ class Parts(NamedTuple):
     fields: dict[str, Any]
 
 
-def is_one_prompt(prompts: Any) -> bool:
-    """Whether this is one prompt rather than a sequence of them."""
+def is_one_prompt(prompts: Any, name: str = "prompts") -> bool:
+    """Whether this is one prompt rather than a sequence of them. Raises TypeError for what is neither."""
     if isinstance(prompts, (str, dict, EncodedInput)):
         return True
-    if isinstance(prompts, np.ndarray):
+    if isinstance(prompts, np.ndarray) and prompts.ndim > 0:
         return prompts.ndim == 1
+    is_sequence = hasattr(prompts, "__len__") and hasattr(prompts, "__getitem__")
+    if not is_sequence or isinstance(prompts, (np.ndarray, *BYTES)):
+        raise TypeError(f"{name} must be one of {_FORMS}, or a list of them, not {shown(prompts)}")
     return len(prompts) > 0 and isinstance(prompts[0], (int, np.integer))
 
 
@@ -91,11 +94,17 @@ def parts_of(prompt: Any) -> Parts:
     _check_keys(prompt, ("encoder_prompt", "decoder_prompt"))
     if prompt.get("encoder_prompt") is None:
         raise InvalidArgumentError("encoder_prompt: there is none", "encoder_prompt")
-    encoder = parts_of(prompt["encoder_prompt"])
+    encoder = _encoder_of(prompt["encoder_prompt"])
     if encoder.decoder:
         raise InvalidArgumentError("encoder_prompt: text beside multi_modal_data belongs to decoder_prompt", "encoder_prompt")
     decoder = prompt.get("decoder_prompt")
     return Parts(encoder.encoder, None if decoder is None else decoder_of(decoder), encoder.fields)
+
+
+def _encoder_of(prompt: Any) -> Parts:
+    if isinstance(prompt, dict) and ("encoder_prompt" in prompt or "decoder_prompt" in prompt):
+        raise InvalidArgumentError("encoder_prompt must be one prompt, and not have a decoder_prompt of its own", "encoder_prompt")
+    return parts_of(prompt)
 
 
 def decoder_of(prompt: Any) -> Any:
@@ -118,12 +127,10 @@ def _singleton(prompt: Any, name: str) -> Any:
         if prompt.ndim != 1 or not np.issubdtype(prompt.dtype, np.integer):
             raise TypeError(f"{name}: ids are an array of integers of one dimension")
         return ids_array(prompt)
-    if isinstance(prompt, Sequence):
-        try:
-            return [operator.index(token_id) for token_id in prompt]
-        except TypeError:
-            raise TypeError(f"{name}: ids are whole numbers") from None
-    raise TypeError(f"{name}: a {type(prompt).__name__} is no prompt")
+    if isinstance(prompt, Sequence) and not isinstance(prompt, BYTES):
+        return ids_of(name, prompt)
+    hint = "; decode() makes text of bytes" if isinstance(prompt, (bytes, bytearray)) else ""
+    raise TypeError(f"{name} must be one of {_FORMS}, not {shown(prompt)}{hint}")
 
 
 def ids_array(ids: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -147,6 +154,8 @@ def _text_or_ids(prompt: dict[str, Any]) -> Any:
     given = [key for key in ("prompt", *_TOKENS) if prompt.get(key) is not None]
     if len(given) > 1 and "prompt" in given:  # vLLM's: ids win, text is for people
         given.remove("prompt")
+    if given and given[0] in _TOKENS and isinstance(prompt[given[0]], str):
+        raise TypeError(f"{given[0]} must be a list of token ids, not {shown(prompt[given[0]])}")
     return _singleton(prompt[given[0]], given[0]) if given else None
 
 
@@ -158,6 +167,8 @@ def _dictionary(prompt: dict[str, Any]) -> Parts:
         if text_or_ids is None:
             raise InvalidArgumentError("a prompt has one of prompt, prompt_token_ids, multi_modal_data", "prompt")
         return Parts(text_or_ids, None, {})
+    if not isinstance(media, dict):
+        raise TypeError(f"multi_modal_data must be a dict, such as {{\"audio\": (samples, hertz)}}, not {shown(media)}")
     audio = media.get("audio")
     if isinstance(audio, list) and len(audio) == 1:
         audio = audio[0]
@@ -167,7 +178,7 @@ def _dictionary(prompt: dict[str, Any]) -> Parts:
     if isinstance(audio, os.PathLike):
         media = {**media, "audio": os.fspath(audio)}
     try:
-        json.dumps(media)
+        json_of("multi_modal_data", media)
     except TypeError:
         raise TypeError(f"multi_modal_data: audio is (samples, hertz), samples or a path, not {type(audio).__name__}") from None
     return Parts(None, text_or_ids, {"prompt": {"multi_modal_data": media}})
@@ -182,6 +193,7 @@ def _samples_of(audio: Any) -> Optional[tuple[npt.NDArray[np.float32], int]]:
         return None
     if audio.ndim != 1 or not np.issubdtype(audio.dtype, np.floating):
         raise TypeError("audio: samples are an array of floats of one dimension, full scale 1")
-    if int(rate) != rate:
+    hertz = finite("sampling_rate", rate)
+    if not hertz.is_integer():
         raise InvalidArgumentError(f"audio: a rate is whole hertz, not {rate}", "sampling_rate")
-    return np.ascontiguousarray(audio, dtype=np.float32), int(rate)
+    return np.ascontiguousarray(audio, dtype=np.float32), whole("sampling_rate", int(hertz), 1)

@@ -10,13 +10,15 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _core
+from ._checks import shown
 from ._model import EngineModel, Tokenizer
 from ._progress import tqdm_class
 from ._requests import answer_patiently, run_in_order
 from .engine_args import engine_args
+from .errors import InvalidArgumentError
 from .inputs import EncodedInput, Ids, Parts, PromptType, decoder_of, is_one_prompt, parts_of
 from .outputs import BeamSearchOutput, BeamSearchSequence, RequestOutput, ScoreOutput
-from .sampling_params import BeamSearchParams, SamplingParams
+from .sampling_params import BeamSearchParams, SamplingParams, params_json, params_of_each
 
 
 def fields_json(text: str, more: dict[str, Any]) -> str:
@@ -29,7 +31,7 @@ def fields_json(text: str, more: dict[str, Any]) -> str:
 class LLM:
     """A model that answers prompts. Any number of threads may call it; their requests share the engine's batch.
 
-    `model`: a folder, the name of a bundled model, or ORG/NAME of the hub. Other arguments: EngineArgs.
+    `model`: a folder, or ORG/NAME of the hub. Other arguments: EngineArgs.
     """
 
     def __init__(self, model: Union[str, os.PathLike[str]], **engine_arguments: Any) -> None:
@@ -56,7 +58,7 @@ class LLM:
             result = answer_patiently(self._model, prompts, sampling_params.to_json(), timeout)
             return [RequestOutput(str(next(self._counter)), result)]
         parts = _parts_of_all(prompts)
-        texts = _one_each(sampling_params, len(parts))
+        texts = params_of_each(sampling_params, len(parts))
         flags = _core.ENCODER_OUTPUT if encoder_output else 0
         requests = [(part, fields_json(own, part.fields)) for part, own in zip(parts, texts)]
         results = run_in_order(self._model, requests, flags, timeout)
@@ -76,11 +78,12 @@ class LLM:
         """
         parts = _parts_of_all(prompts)
         if decoder_prompts is not None:
-            given = [decoder_prompts] if is_one_prompt(decoder_prompts) else list(decoder_prompts)
+            given = [decoder_prompts] if is_one_prompt(decoder_prompts, "decoder_prompts") else list(decoder_prompts)
             if len(given) != len(parts):
-                raise ValueError(f"{len(parts)} prompts and {len(given)} decoder_prompts")
+                what = f"decoder_prompts has {len(given)} items for {len(parts)} prompts"
+                raise InvalidArgumentError(what, "decoder_prompts")
             parts = [part._replace(decoder=decoder_of(decoder)) for part, decoder in zip(parts, given)]
-        texts = _one_each(sampling_params, len(parts))
+        texts = params_of_each(sampling_params, len(parts))
         requests = [(part, fields_json(own, part.fields)) for part, own in zip(parts, texts)]
         results = run_in_order(self._model, requests, _core.SCORE)
         return [ScoreOutput(str(next(self._counter)), result) for result in results]
@@ -90,7 +93,7 @@ class LLM:
     ) -> list[EncodedInput]:
         """Encodes each prompt once and pins it. A handle is a prompt, or an encoder_prompt, of any later request."""
         parts = _parts_of_all(prompts)
-        text = "" if sampling_params is None else sampling_params.to_json()
+        text = params_json(sampling_params)
         return [
             EncodedInput(self._model.core.encode(part.encoder, fields_json(text, part.fields)))
             for part in parts
@@ -100,6 +103,8 @@ class LLM:
         self, prompts: Union[PromptType, Sequence[PromptType]], params: BeamSearchParams
     ) -> list[BeamSearchOutput]:
         """The `beam_width` best answers of each prompt."""
+        if not isinstance(params, BeamSearchParams):
+            raise TypeError(f"params must be a BeamSearchParams, not {shown(params)}")
         outputs = self.generate(prompts, params.to_sampling_params())
         return [
             BeamSearchOutput(
@@ -142,17 +147,6 @@ class LLM:
 
 def _parts_of_all(prompts: Any) -> list[Parts]:
     return [parts_of(prompts)] if is_one_prompt(prompts) else [parts_of(prompt) for prompt in prompts]
-
-
-def _one_each(
-    params: Optional[Union[SamplingParams, Sequence[SamplingParams]]], count: int
-) -> Sequence[str]:
-    """Parameters' JSON, one for each request."""
-    if params is None or isinstance(params, SamplingParams):
-        return ["" if params is None else params.to_json()] * count
-    if len(params) != count:
-        raise ValueError(f"{count} prompts and {len(params)} sampling_params")
-    return [own.to_json() for own in params]
 
 
 def _with_bar(

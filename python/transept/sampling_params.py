@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Optional, Union
 
+from ._checks import finite, json_of, shown, whole
 from ._foreign import check_foreign
-from .errors import UnsupportedError
+from .errors import InvalidArgumentError, UnsupportedError
 
 
 class RequestOutputKind(enum.Enum):
@@ -44,7 +44,8 @@ _REFUSED: dict[str, Any] = {
 class SamplingParams:
     """A request's parameters. docs/api.md says what each does, its range and its default.
 
-    Raises TypeError for an unknown name. Values are checked when a request is made of them.
+    Raises TypeError for an unknown name. Values are checked when a request is made of them, when numbers that are not
+    finite are an InvalidArgumentError, too.
     """
 
     n: Optional[int] = None
@@ -102,15 +103,14 @@ class SamplingParams:
 
     def to_json(self) -> str:
         """The fields of docs/api.md as one object."""
-        members = [  # numbers without json.dumps: a request often comes with parameters of its own
-            f'"{name}": {value!r}' if type(value) in _NUMBERS else f'"{name}": {json.dumps(_plain(value))}'
+        members = [  # whole numbers on a short way: a request often comes with parameters of its own
+            f'"{name}": {value}' if type(value) is int else f'"{name}": {_field_json(name, value)}'
             for name, value in self.__dict__.items()
             if value is not None and name != "output_kind"
         ]
         return "{" + ", ".join(members) + "}"
 
 
-_NUMBERS: Final = (int, float)
 _NAMES: Final = frozenset(field.name for field in fields(SamplingParams))
 _init = SamplingParams.__init__
 
@@ -129,10 +129,22 @@ def _init_and_judge(self: SamplingParams, *args: Any, **given: Any) -> None:
 SamplingParams.__init__ = _init_and_judge  # type: ignore[method-assign]
 
 
+def _field_json(name: str, value: Any) -> str:
+    if type(value) is float and value - value == 0:
+        return repr(value)
+    try:
+        plain = _plain(value)
+    except RecursionError:
+        raise InvalidArgumentError(f"{name} holds itself, or is nested too deep: {shown(value)}", name) from None
+    return json_of(name, plain)
+
+
 def _plain(value: Any) -> Any:
     """Lists of tuples, arrays and sets; numbers of numpy."""
-    if isinstance(value, (str, bool, int, float, dict)):
+    if isinstance(value, (str, bool, int, float)):
         return value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -152,7 +164,8 @@ class BeamSearchParams:
     include_stop_str_in_output: bool = False
 
     def to_sampling_params(self) -> SamplingParams:
-        if self.temperature != 0.0:
+        whole("beam_width", self.beam_width, 1)
+        if finite("temperature", self.temperature) != 0.0:
             raise UnsupportedError("BeamSearchParams: a beam search has no temperature", "temperature")
         return SamplingParams(
             n=self.beam_width,
@@ -162,3 +175,27 @@ class BeamSearchParams:
             length_penalty=self.length_penalty,
             include_stop_str_in_output=self.include_stop_str_in_output,
         )
+
+
+def params_json(params: Any) -> str:
+    """The JSON of a request's parameters; of None: "". Raises TypeError for what is no SamplingParams."""
+    if params is None:
+        return ""
+    if isinstance(params, SamplingParams):
+        return params.to_json()
+    raise TypeError(f"sampling_params must be a SamplingParams, not {shown(params)}")
+
+
+def params_of_each(params: Any, count: int) -> Sequence[str]:
+    """Parameters' JSON, one for each request, of one SamplingParams or of a list of as many as there are requests."""
+    if params is None or isinstance(params, SamplingParams):
+        return [params_json(params)] * count
+    if isinstance(params, (str, bytes)) or not isinstance(params, Sequence):
+        what = "must be a SamplingParams, or a list with one for each prompt"
+        raise TypeError(f"sampling_params {what}, not {shown(params)}")
+    if len(params) != count:
+        raise InvalidArgumentError(f"sampling_params has {len(params)} items for {count} prompts", "sampling_params")
+    for position, own in enumerate(params):
+        if own is not None and not isinstance(own, SamplingParams):
+            raise TypeError(f"sampling_params[{position}] must be a SamplingParams, not {shown(own)}")
+    return [params_json(own) for own in params]

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Optional, TypeVar, Union
 
 from . import _core
+from ._checks import BYTES, finite, lists_of_tokens, lists_of_tokens_or_none, object_json, shown, tokens_of, whole
 from ._foreign import refuse_unless
-from ._model import EngineModel, Tokenizer, check_device, types_of
+from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
 from ._requests import run_in_order, submit_patiently
 from .errors import InvalidArgumentError, UnsupportedError
 from .inputs import Parts
@@ -91,8 +92,8 @@ class AsyncScoringResult(_AsyncResult[ScoringResult]):
 class Translator:
     """A model that translates tokens. Any number of threads may use it; their requests share the engine's batch.
 
-    `model_path`: a folder in Hugging Face's layout (not a converted one), the name of a bundled model, or ORG/NAME of
-    the hub. `inter_threads` engines share the weights; each has `intra_threads` threads (0: the processors, divided).
+    `model_path`: a folder in Hugging Face's layout (not a converted one), or ORG/NAME of the hub. `inter_threads` engines share the weights; each has
+    `intra_threads` threads (0: the processors, divided).
     """
 
     def __init__(
@@ -113,11 +114,9 @@ class Translator:
         refuse_unless("Translator", "files", files, None)
         refuse_unless("Translator", "tensor_parallel", tensor_parallel, False)
         options: dict[str, Any] = dict(types_of("Translator", compute_type))
-        if inter_threads != 1:
-            options["replicas"] = inter_threads
-        if intra_threads:
-            options["threads"] = intra_threads
-        self._model = EngineModel(model_path, options)
+        options["replicas"] = whole("inter_threads", inter_threads, 1, MOST_THREADS)
+        options["threads"] = whole("intra_threads", intra_threads, 0, MOST_THREADS)
+        self._model = EngineModel(model_path, options, argument="model_path")
         self._compute_type = compute_type
         self._replicas = inter_threads
 
@@ -165,10 +164,13 @@ class Translator:
         """
         given = dict(locals())
         search = _Search(self, given)
-        prefixes = itertools.repeat(None) if target_prefix is None else target_prefix
-        if target_prefix is not None and len(target_prefix) != len(source):
-            raise InvalidArgumentError(f"{len(source)} sources and {len(target_prefix)} prefixes", "target_prefix")
-        requests = [search.request(tokens, prefix) for tokens, prefix in zip(source, prefixes)]
+        sources = lists_of_tokens("source", source)
+        prefixes: list[Optional[Tokens]] = [None] * len(sources)
+        if target_prefix is not None:
+            prefixes = lists_of_tokens_or_none("target_prefix", target_prefix)
+        if len(prefixes) != len(sources):
+            raise InvalidArgumentError(f"{len(sources)} sources and {len(prefixes)} prefixes", "target_prefix")
+        requests = [search.request(tokens, prefix) for tokens, prefix in zip(sources, prefixes)]
         if asynchronous:
             return [AsyncTranslationResult(submit_patiently(self._model, part, fields, 0), search.result) for part, fields in requests]
         return [search.result(result) for result in run_in_order(self._model, requests, 0)]
@@ -184,11 +186,14 @@ class Translator:
         """Translates a stream of tokens, in order, in memory that does not grow with it. Other arguments:
         translate_batch's."""
         refuse_unless("translate_iterable", "asynchronous", kwargs.pop("asynchronous", False), False)
+        _check_stream("source", source)
+        _check_stream("target_prefix", target_prefix)
+        ahead_most = max(32, whole("max_batch_size", max_batch_size, 0))
         pairs = zip(source, itertools.repeat(None) if target_prefix is None else target_prefix)
         ahead: list[AsyncTranslationResult] = []
         for tokens, prefix in pairs:
             ahead += self.translate_batch([tokens], [prefix], asynchronous=True, **kwargs)
-            if len(ahead) >= max(32, max_batch_size):
+            if len(ahead) >= ahead_most:
                 yield ahead.pop(0).result()
         for pending in ahead:
             yield pending.result()
@@ -215,7 +220,8 @@ class Translator:
     ) -> Iterator[GenerationStepResult]:
         """Yields tokens as they are generated, by the greedy search or by sampling."""
         search = _Search(self, {**_DEFAULTS, **locals(), "beam_size": 1})
-        part, fields = search.request(source, target_prefix, {"logprobs": 0} if return_log_prob else {})
+        prefix = None if target_prefix is None else tokens_of("target_prefix", target_prefix)
+        part, fields = search.request(tokens_of("source", source), prefix, {"logprobs": 0} if return_log_prob else {})
         stream = submit_patiently(self._model, part, fields, _core.STREAM)
         spell = self._model.vocabulary(True).tokens
         step = 0
@@ -245,12 +251,15 @@ class Translator:
         asynchronous: bool = False,
     ) -> Any:
         """The log-probabilities of each target's tokens and its end: list[ScoringResult], or list[AsyncScoringResult]."""
-        if len(source) != len(target):
-            raise InvalidArgumentError(f"{len(source)} sources and {len(target)} targets", "target")
+        sources, targets = lists_of_tokens("source", source), lists_of_tokens("target", target)
+        if len(sources) != len(targets):
+            raise InvalidArgumentError(f"{len(sources)} sources and {len(targets)} targets", "target")
+        whole("max_input_length", max_input_length, 0)
+        _check_batch(max_batch_size, batch_type)
         refuse_unless("score_batch", "offset", offset, 0, "take the rest of log_probs")
         end = self._end()
         requests = []
-        for tokens, wanted in zip(source, target):
+        for tokens, wanted in zip(sources, targets):
             ids = [*self._model.vocabulary(True).ids(wanted), end]
             encoder = self._source_ids(tokens, max_input_length)
             requests.append((Parts(encoder, self._with_start(ids), {}), json.dumps({"prompt_logprobs": 0})))
@@ -267,6 +276,8 @@ class Translator:
         **kwargs: Any,
     ) -> Iterator[ScoringResult]:
         """score_batch() of a stream."""
+        _check_stream("source", source)
+        _check_stream("target", target)
         for tokens, wanted in zip(source, target):
             yield from self.score_batch([tokens], [wanted], **kwargs)
 
@@ -353,6 +364,17 @@ _DEFAULTS: dict[str, Any] = {
     "return_scores": False,
     "callback": None,
 }
+# Whole numbers, with the least of each.
+_LEAST = {
+    "beam_size": 1,
+    "num_hypotheses": 1,
+    "max_decoding_length": 1,
+    "min_decoding_length": 0,
+    "max_input_length": 0,
+    "no_repeat_ngram_size": 0,
+    "sampling_topk": 0,
+}
+_FINITE = ("length_penalty", "repetition_penalty", "sampling_topp", "sampling_temperature")
 # What would change results and is not there, with the value that changes nothing.
 _REFUSED: dict[str, Any] = {
     "patience": 1,
@@ -369,12 +391,29 @@ _REFUSED: dict[str, Any] = {
 }
 
 
+def _check_batch(max_batch_size: Any, batch_type: Any) -> None:
+    """Of arguments that mean nothing here, and may be wrong all the same."""
+    whole("max_batch_size", max_batch_size, 0)
+    if batch_type not in ("examples", "tokens"):
+        raise InvalidArgumentError(f"batch_type must be examples or tokens, not {batch_type!r}", "batch_type")
+
+
+def _check_stream(name: str, value: Any) -> None:
+    if isinstance(value, (str, *BYTES)):
+        raise TypeError(f"{name} must be an iterable of lists of tokens, not {shown(value)}")
+
+
 class _Search:
     """The arguments of one call as a request's fields, and its results as tokens."""
 
     def __init__(self, translator: Translator, given: dict[str, Any]) -> None:
         for name, accepted in _REFUSED.items():
             refuse_unless("Translator", name, given[name], accepted)
+        for name, least in _LEAST.items():
+            whole(name, given[name], least)
+        for name in _FINITE:
+            finite(name, given[name])
+        _check_batch(given.get("max_batch_size", 0), given.get("batch_type", "examples"))
         self._translator = translator
         self._model: EngineModel = translator._model
         self._given = given
@@ -407,7 +446,8 @@ class _Search:
         if unknown is not None:
             fields["suppress_tokens"] = [unknown]
         if given["suppress_sequences"]:
-            fields["bad_words_ids"] = [vocabulary.ids(tokens) for tokens in given["suppress_sequences"]]
+            banned = lists_of_tokens("suppress_sequences", given["suppress_sequences"])
+            fields["bad_words_ids"] = [vocabulary.ids(tokens) for tokens in banned]
         return fields
 
     def request(
@@ -423,7 +463,7 @@ class _Search:
             "max_tokens": max(min(self._fields["max_tokens"] - len(given), most), 1),
             "min_tokens": max(self._fields["min_tokens"] - len(given), 0),
         }
-        return Parts(encoder, decoder, {}), json.dumps({**self._fields, **limits, **(more or {})})
+        return Parts(encoder, decoder, {}), object_json({**self._fields, **limits, **(more or {})})
 
     def result(self, result: _core.Result) -> TranslationResult:
         spell = self._model.vocabulary(True).tokens

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._checks import path_of, whole
 from ._foreign import check_foreign, refuse_unless
-from ._model import EngineModel, Tokenizer, check_device, types_of
+from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
 from ._progress import tqdm_class
 from .errors import UnsupportedError
 from .whisper_options import (
@@ -81,7 +82,7 @@ def _audio_of(audio: Any) -> Union[str, bytes, npt.NDArray[np.float32]]:
             raise TypeError("audio: samples are an array of floats of one dimension, full scale 1, 16 kHz")
         return np.ascontiguousarray(audio, dtype=np.float32)
     if isinstance(audio, (str, os.PathLike)):
-        return str(os.fspath(audio))
+        return path_of("audio", audio)
     if isinstance(audio, (bytes, bytearray, memoryview)):
         return bytes(audio)
     if isinstance(audio, io.IOBase) or hasattr(audio, "read"):
@@ -119,12 +120,11 @@ class WhisperModel:
         check_foreign("WhisperModel", {k: v for k, v in engine_options.items() if k not in _ENGINE_OPTIONS}, harmless, {})
         options = {name: value for name, value in engine_options.items() if name in _ENGINE_OPTIONS}
         options.update(types_of("WhisperModel", compute_type))
-        if cpu_threads:
-            options["threads"] = cpu_threads
+        options["threads"] = whole("cpu_threads", cpu_threads, 0, MOST_THREADS)
         options.update(revision=revision, download_dir=download_root, local_files_only=local_files_only)
         if isinstance(use_auth_token, str):
             options["hf_token"] = use_auth_token
-        self._model = EngineModel(model_size_or_path, options)
+        self._model = EngineModel(model_size_or_path, options, argument="model_size_or_path")
         if not self._model.info["takes_audio"]:
             self._model.core.stop()
             kind = self._model.info["model_type"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
+from ._checks import finite, ids_of, object_json
 from ._foreign import refuse_unless
 from .errors import InvalidArgumentError, UnsupportedError
 
@@ -40,10 +40,10 @@ def check_options(callee: str, given: Mapping[str, Any]) -> None:
 
 
 def temperatures_of(temperature: Union[float, Sequence[float]]) -> list[float]:
-    given = list(temperature) if isinstance(temperature, (list, tuple)) else [float(temperature)]  # type: ignore[arg-type]
+    given = list(temperature) if isinstance(temperature, (list, tuple)) else [temperature]
     if not given:
         raise InvalidArgumentError("temperature: the list is empty", "temperature")
-    return [float(value) for value in given]
+    return [finite("temperature", value) for value in given]
 
 
 def fallback_of(callee: str, temperatures: Sequence[float]) -> dict[str, Optional[float]]:
@@ -70,7 +70,7 @@ def clips_of(clip_timestamps: Union[str, Sequence[float], Sequence[Mapping[str, 
     times: list[float] = []
     for clip in clip_timestamps:
         times += [clip["start"], clip["end"]] if isinstance(clip, Mapping) else [clip]
-    return ",".join(repr(float(time)) for time in times) or "0"
+    return ",".join(repr(finite("clip_timestamps", time)) for time in times) or "0"
 
 
 def text_of(callee: str, name: str, value: Any) -> Optional[str]:
@@ -81,10 +81,10 @@ def text_of(callee: str, name: str, value: Any) -> Optional[str]:
 
 
 def suppressed(tokens: Optional[Sequence[int]]) -> list[int]:
-    return [int(token_id) for token_id in tokens] if tokens else []
+    return ids_of("suppress_tokens", tokens) if tokens else []
 
 
 def engine_options(values: Mapping[str, Any]) -> str:
     """JSON of transept_transcribe_options: without what is absent, thresholds excepted, which None turns off."""
     thresholds = ("compression_ratio_threshold", "logprob_threshold", "no_speech_threshold", "temperature_increment_on_fallback")
-    return json.dumps({name: value for name, value in values.items() if value is not None or name in thresholds})
+    return object_json({name: value for name, value in values.items() if value is not None or name in thresholds})

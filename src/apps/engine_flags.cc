@@ -11,6 +11,7 @@
 #include "layers/split.h"
 #include "speculation/speculation_options.h"
 #include "startup/engine_ranges.h"
+#include "startup/features.h"
 #include "startup/rank_worker.h"
 #include "startup/recognise_model.h"
 
@@ -86,7 +87,7 @@ std::vector<FlagSpec> engine_flags() {
   std::vector<FlagSpec> table = {
       {"dtype", "auto|float32|bfloat16|float16", "auto",
        "what weights are kept in; auto: as the folder has them; arithmetic is float32, but bfloat16 by name multiplies "
-       "in it on processors that do so fast (AMX, and AMD's with AVX-512 BF16)",
+       "in it on processors that do so fast (AMX, and AMD's with AVX-512 BF16); half and float are float16 and float32",
        kEngine},
       {"attention-backend", "auto|reference|cpu", "auto", "the kernels of attention; reference is the oracle", kEngine},
       {"isa", "auto|generic|avx2|avx512|avx512_vnni|avx512_bf16|avx512_fp16|amx", "auto",
@@ -108,7 +109,8 @@ std::vector<FlagSpec> engine_flags() {
        "generate only what a Marian model's lexical shortlist allows: a binary file (lex*.s2t.bin), auto (the one in "
        "the model's folder, if there is one) or none",
        kEngine},
-      {"threads", "N", "all processors", "compute threads, of each replica or rank where there are several", kEngine},
+      {"threads", "N", "all processors",
+       "compute threads, of each replica or rank where there are several; 0: the default", kEngine},
       {"cpu-affinity", "LIST", "none",
        "pin compute threads: none, auto (one core a thread, where there are enough), or processors, e.g. 0-3,8",
        kEngine},
@@ -227,7 +229,7 @@ StatusOr<int32_t> node_rank(const Flags& flags) {
 StatusOr<EngineConfig> engine_config(const Flags& flags, AskLauncher launcher) {
   EngineConfig config;
   config.from_environment = flags.from_environment();
-  config.dtype = flags.text_or("dtype", config.dtype);
+  config.dtype = known_dtype(flags.text_or("dtype", config.dtype));
   config.kv_cache_dtype = flags.text_or("kv-cache-dtype", config.kv_cache_dtype);
   config.quantization = flags.text_or("quantization", config.quantization);
   config.quantization_given = flags.has("quantization");
@@ -242,7 +244,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags, AskLauncher launcher) {
     target = static_cast<int32_t>(value);
     return ok_status();
   };
-  RETURN_IF_ERROR(count("threads", config.threads, 1, kMaxThreads));
+  RETURN_IF_ERROR(count("threads", config.threads, 0, kMaxThreads));
   RETURN_IF_ERROR(read_rank_flags(flags, config));
   RETURN_IF_ERROR(read_node_flags(flags, launcher, config));
   ASSIGN_OR_RETURN(config.rank_timeout, flags.number("rank-timeout", 0.1, kMaxRankTimeout, config.rank_timeout));

@@ -16,8 +16,6 @@ constexpr std::string_view kTls = "a proxy adds TLS (docs/deployment.md)";
 
 // A value of a flag that has a row for every value comes before that row.
 constexpr ForeignFlag kRows[] = {
-    stands(kVllm, "--dtype", "TYPE", "half", "--dtype=float16"),
-    stands(kVllm, "--dtype", "TYPE", "float", "--dtype=float32"),
     stands(kVllm, "--no-enable-prefix-caching", "", "", "--enable-prefix-caching=off"),
     nothing(kVllm, "--trust-remote-code", "[BOOL]", "no code from a model's folder is run"),
     nothing(kVllm, "--enforce-eager", "[BOOL]", "there are no graphs to capture"),

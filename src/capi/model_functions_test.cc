@@ -91,6 +91,20 @@ TEST_F(ModelFunctions, NamesOfBundledModelsAndOfTheHubAreFound) {
   EXPECT_THAT(error_.message(), HasSubstr("bundled: "));
 }
 
+TEST_F(ModelFunctions, LoadWithTheNamesOfDtypesOfOtherLibraries) {
+  const std::string folder = str_cat(source_dir(), "/tests/models/bart-float32");
+  transept_model_options options{};
+  options.struct_size = sizeof options;
+  options.options_json = transept_str(R"({"dtype": "half", "threads": 0})");
+  transept_model* model = nullptr;
+  ASSERT_EQ(transept_model_load(folder.c_str(), &options, &model, error_.out()), TRANSEPT_OK) << error_.message();
+  char* info = nullptr;
+  ASSERT_EQ(transept_model_info(model, &info, error_.out()), TRANSEPT_OK);
+  EXPECT_THAT(info, HasSubstr(R"("dtype":"float16")"));
+  transept_free(info);
+  EXPECT_EQ(transept_model_free(model, nullptr), TRANSEPT_OK);
+}
+
 TEST_F(ModelFunctions, NullHandlesAreRefusedOrNothing) {
   char* text = nullptr;
   int32_t* ids = nullptr;

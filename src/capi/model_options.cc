@@ -1,7 +1,9 @@
 #include "capi/model_options.h"
 
 #include "capi/option_table.h"
+#include "request/field_reader.h"
 #include "startup/engine_ranges.h"
+#include "startup/features.h"
 #include "startup/find_model.h"
 
 namespace transept {
@@ -45,11 +47,23 @@ constexpr OptionRow<ModelOptions> kRows[] = {
     {"watermark", slot<&C::watermark>},
 };
 
+// Names and paths end at a NUL where they are used.
+Status check_no_nul(const Json& options) {
+  for (const auto& [name, value] : options.as_object()) {
+    if (value.is_string() && value.as_string().find('\0') != std::string::npos) {
+      return field_error(name, str_cat(name, " must be a string without a NUL, not ", shown(value)));
+    }
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 StatusOr<ModelOptions> model_options_of(const Json& options) {
   ModelOptions config;
   RETURN_IF_ERROR(read_options(options, kRows, "a model", config));
+  RETURN_IF_ERROR(check_no_nul(options));
+  config.dtype = known_dtype(config.dtype);
   const Json* quantization = options.find("quantization");
   config.quantization_given = quantization != nullptr && !quantization->is_null();
   if (!(config.watermark >= 0 && config.watermark <= kMaxWatermark)) {

@@ -38,6 +38,13 @@ TEST(Options, OfAModel) {
   EXPECT_TRUE(config.local_files_only);
 }
 
+TEST(Options, HaveTheNamesAndZerosOfOtherLibraries) {
+  EXPECT_EQ(model_options_of(json(R"({"dtype": "half"})")).value().dtype, "float16");
+  EXPECT_EQ(model_options_of(json(R"({"dtype": "float"})")).value().dtype, "float32");
+  EXPECT_EQ(model_options_of(json(R"({"dtype": "float7"})")).value().dtype, "float7") << "refused with the model";
+  EXPECT_EQ(model_options_of(json(R"({"threads": 0})")).value().threads, 0);
+}
+
 TEST(Options, ErrorsNameWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"block_size": 0})", "block_size must be a whole number from 1 to 1024, not 0"},
@@ -46,6 +53,7 @@ TEST(Options, ErrorsNameWhatIsWrong) {
       {R"({"block_size": "8"})", "block_size must be a whole number from 1 to 1024, not \"8\""},
       {R"({"seed": -1})", "seed must be a whole number from 0 to 9e+18, not -1"},
       {R"({"seed": 99999999999999999999})", "seed must be a whole number from 0 to 9e+18, not 99999999999999999999"},
+      {R"({"revision": "a\u0000b"})", R"(revision must be a string without a NUL, not "a\u0000b")"},
       {R"({"dtype": 16})", "dtype must be a string, not 16"},
       {R"({"share_identical_inputs": "on"})", "share_identical_inputs must be true or false, not \"on\""},
       {R"({"watermark": "a"})", "watermark must be a number, not \"a\""},

@@ -84,6 +84,11 @@ void call(Function function, Arguments... arguments) {
 }
 
 inline transept_text text(std::string_view view) { return {view.data(), view.size()}; }
+// A name or a path as C has it, whole: a NUL would cut it.
+inline const char* whole(const std::string& text, const char* field) {
+  if (text.find('\0') == std::string::npos) return text.c_str();
+  throw Error(TRANSEPT_INVALID_ARGUMENT, (std::string(field) + " must not hold a NUL").c_str(), field);
+}
 inline std::string_view view(transept_text text) { return {text.data, text.size}; }
 
 // What a callback throws, until its call has returned.
@@ -316,7 +321,7 @@ class Audio {
   transept_audio get() const {
     transept_audio audio = audio_;
     audio.struct_size = sizeof audio;
-    if (path_) audio.path = path_->c_str();
+    if (path_) audio.path = detail::whole(*path_, "path");
     return audio;
   }
 
@@ -424,7 +429,7 @@ class Model {
     given.max_queued_requests = options.max_queued_requests;
     given.options_json = detail::text(options.json);
     transept_model* handle = nullptr;
-    detail::call(transept_model_load, name.c_str(), &given, &handle);
+    detail::call(transept_model_load, detail::whole(name, "name"), &given, &handle);
     handle_.reset(handle);
   }
 

@@ -46,6 +46,21 @@ TEST(Cpp, ErrorsAreExceptions) {
   EXPECT_THROW(model.generate(transept::Request(std::vector<std::int32_t>())), transept::Error);
 }
 
+TEST(Cpp, ANameIsNotCutAtANul) {
+  const std::string cut = folder("bart-float32") + std::string("\0x", 2);
+  const auto field_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const transept::Error& error) {
+      EXPECT_EQ(error.code(), TRANSEPT_INVALID_ARGUMENT);
+      return error.field();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(field_of([&] { transept::Model(cut, one_thread()); }), "name");
+  EXPECT_EQ(field_of([&] { transept::decode_audio(transept::Audio::file(cut)); }), "path");
+}
+
 TEST(Cpp, GeneratesStreamsAndEncodes) {
   transept::Model model(folder("bart-float32"), one_thread());
   const transept::Result whole = model.generate(transept::Request("a b c").fields(kLong));

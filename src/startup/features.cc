@@ -216,6 +216,12 @@ StatusOr<std::vector<AskedFeature>> asked_features(const EngineConfig& config, c
   return asked;
 }
 
+std::string known_dtype(std::string name) {
+  if (name == "half") return "float16";
+  if (name == "float") return "float32";
+  return name;
+}
+
 StatusOr<DType> kv_dtype_of(const EngineConfig& config) {
   ASSIGN_OR_RETURN(const AskedFeature asked, asked_by_flag("kv-cache-dtype", config.kv_cache_dtype));
   return feature_row(asked.feature).kv_dtype.value();

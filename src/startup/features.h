@@ -29,6 +29,9 @@ struct AskedFeature {
 // this version has).
 StatusOr<std::vector<AskedFeature>> asked_features(const EngineConfig& config, const ModelConfig& model);
 
+// The dtype of a name: vLLM's half and float are float16 and float32; any other name is itself.
+std::string known_dtype(std::string name);
+
 // Returns what --kv-cache-dtype means. Errors: an unknown value.
 StatusOr<DType> kv_dtype_of(const EngineConfig& config);
 

@@ -467,6 +467,12 @@ TEST_F(FeaturesTest, AModelThatCrossesNothingIsServedOrRefusedAsTheTableSays) {
   EXPECT_EQ(error_param(prepared(R"({"prompt": [1, 2]})", true)), "encoded");
 }
 
+TEST(Features, NamesOfDtypesOfOtherLibraries) {
+  EXPECT_EQ(known_dtype("half"), "float16");
+  EXPECT_EQ(known_dtype("float"), "float32");
+  for (const char* same : {"auto", "bfloat16", "float16", "halff", ""}) EXPECT_EQ(known_dtype(same), same);
+}
+
 TEST(FeaturesDocument, IsWhatTheTablePrints) {
   std::ifstream file(source_dir() + "/docs/features.md");
   std::stringstream text;

@@ -62,11 +62,17 @@ std::string suggestion(const std::string& name) {
   return meant.empty() ? "" : str_cat("; did you mean ", meant, ", of the hub?");
 }
 
+// Of a Python wheel, and of a library that was copied alone.
+constexpr std::string_view kNoneBundled =
+    "; none is bundled here: a clone, the tarball and the .deb of Transept have models, and TRANSEPT_MODELS names "
+    "their "
+    "folder";
+
 Status nowhere(const std::string& name) {
   if (is_model_file_name(name)) return not_found("model ", name, ": no such file", suggestion(name));
   const std::vector<std::string> bundled = bundled_names();
   return not_found("model ", name, ": no such folder, and no bundled model of that name",
-                   bundled.empty() ? "" : str_cat("; bundled: ", join(bundled, ", ")),
+                   bundled.empty() ? std::string(kNoneBundled) : str_cat("; bundled: ", join(bundled, ", ")),
                    "; a model of the hub is named ORG/NAME", suggestion(name));
 }
 

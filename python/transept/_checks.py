@@ -1,0 +1,142 @@
+"""Checks of arguments. What is wrong is named, with its value and the reason."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import os
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Optional
+
+from .errors import InvalidArgumentError
+
+BYTES: Final = (bytes, bytearray, memoryview)
+_MOST = 2**31 - 1
+
+
+def whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
+    """A whole number from `least` to `most`."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {shown(value)}") from None
+    if not least <= number <= most:
+        limits = f"from {least} on" if most == _MOST else f"from {least} to {most}"
+        raise InvalidArgumentError(f"{name} must be a whole number {limits}, not {shown(value)}", name)
+    return number
+
+
+def finite(name: str, value: Any) -> float:
+    """A number that is one."""
+    try:
+        if isinstance(value, (str, *BYTES)):
+            raise TypeError
+        number = float(value)
+    except OverflowError:  # a whole number beyond the floats
+        number = math.inf
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, not {shown(value)}") from None
+    if not math.isfinite(number):
+        raise InvalidArgumentError(f"{name} must be a finite number, not {shown(value)}", name)
+    return number
+
+
+def ids_of(name: str, value: Any) -> list[int]:
+    """A sequence's ids. Bytes are none, though Python counts them as numbers."""
+    if isinstance(value, (str, *BYTES)):
+        raise TypeError(f"{name} must be a list of token ids, not {shown(value)}")
+    try:
+        if bool in set(map(type, value)):
+            raise TypeError
+        return [operator.index(token_id) for token_id in value]
+    except TypeError:
+        raise TypeError(f"{name}: ids are whole numbers; {shown(value)} has others") from None
+
+
+def path_of(name: str, value: Any) -> str:
+    """A name or a path, which no NUL may cut."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a name or a path, not {shown(value)}")
+    if "\0" in path:
+        raise InvalidArgumentError(f"{name} must not hold a NUL, as {shown(path)} does", name)
+    return path
+
+
+def text_argument(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name} must be a str, not {shown(value)}")
+
+
+def json_of(name: str, value: Any) -> str:
+    """JSON of an argument's value."""
+    try:
+        return _encode(value)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise _json_error(name, value, error) from None
+
+
+def object_json(members: Mapping[str, Any]) -> str:
+    """JSON of an object whose members are arguments: an error names the one."""
+    try:
+        return _encode(members)
+    except (RecursionError, TypeError, ValueError) as error:
+        for name, value in members.items():
+            json_of(name, value)
+        raise _json_error("an argument", members, error) from None
+
+
+def shown(value: Any) -> str:
+    """A value for a message: short, and with its type where that says more."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return _repr.repr(value)
+    return f"the {type(value).__name__} {_repr.repr(value)}"
+
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = 60
+_encode = json.JSONEncoder(allow_nan=False).encode
+
+
+def _json_error(name: str, value: Any, error: Exception) -> Exception:
+    if isinstance(error, RecursionError) or str(error).startswith("Circular"):
+        return InvalidArgumentError(f"{name} holds itself, or is nested too deep: {shown(value)}", name)
+    if isinstance(error, TypeError):
+        return TypeError(f"{name} must be text, numbers, true or false, or lists and dicts of these, not {shown(value)}")
+    if isinstance(value, float) or str(error).startswith("Out of range float"):
+        what = "be a finite number" if isinstance(value, float) else "hold finite numbers alone"
+        return InvalidArgumentError(f"{name} must {what}, not {shown(value)}", name)
+    return InvalidArgumentError(f"{name}: {error}", name)
+
+
+def tokens_of(name: str, value: Any) -> Sequence[str]:
+    """A list of tokens by their spelling, not a text that is to be cut into them."""
+    if isinstance(value, (str, *BYTES)) or not hasattr(value, "__len__"):
+        raise TypeError(f"{name} must be a list of tokens, such as [\"▁Hello\", \"</s>\"], not {shown(value)}")
+    for position, token in enumerate(value):
+        if not isinstance(token, str):
+            raise TypeError(f"{name}[{position}]: a token is a str, not {shown(token)}")
+    tokens: Sequence[str] = value
+    return tokens
+
+
+def lists_of_tokens(name: str, value: Any) -> list[Sequence[str]]:
+    """A batch: a list of lists of tokens."""
+    return [tokens_of(f"{name}[{i}]", tokens) for i, tokens in enumerate(_batch_of(name, value))]
+
+
+def lists_of_tokens_or_none(name: str, value: Any) -> list[Optional[Sequence[str]]]:
+    """The same where an item may be absent."""
+    batch = enumerate(_batch_of(name, value))
+    return [None if tokens is None else tokens_of(f"{name}[{i}]", tokens) for i, tokens in batch]
+
+
+def _batch_of(name: str, value: Any) -> Any:
+    if isinstance(value, (str, *BYTES)) or not hasattr(value, "__len__"):
+        raise TypeError(f"{name} must be a list of lists of tokens, not {shown(value)}")
+    return value

@@ -1,0 +1,236 @@
+"""Arguments that are wrong: which error, and that it names the argument, the value and the reason."""
+import asyncio
+import math
+import unittest
+
+import numpy as np
+from common_python import BART, MODELS, WHISPER
+
+import transept
+from transept import AsyncLLM, BeamSearchParams, EngineArgs, InvalidArgumentError, LLM, SamplingParams, Translator, UnsupportedError, WhisperModel
+
+GREEDY = SamplingParams(temperature=0, max_tokens=2)
+BYTES = (b"hello", bytearray(b"hello"), memoryview(b"hello"))
+
+
+def holds_itself():
+    whole = {}
+    whole["x"] = whole
+    return whole
+
+
+class Wrong(unittest.TestCase):
+    def refused(self, error, words, call, *arguments, **more):
+        """`words`: what the message has."""
+        with self.assertRaises(error, msg=f"{arguments} {more}") as caught:
+            call(*arguments, **more)
+        for word in (words,) if isinstance(words, str) else words:
+            self.assertIn(word, str(caught.exception))
+        self.assertIsNot(type(caught.exception), RecursionError)
+        return caught.exception
+
+
+class OfLlm(Wrong):
+    @classmethod
+    def setUpClass(cls):
+        cls.llm = LLM(BART, threads=1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.llm.shutdown()
+
+    def test_bytes_are_no_ids(self):
+        for data in BYTES:
+            kind = type(data).__name__
+            self.refused(TypeError, ("prompts", kind), self.llm.generate, data, GREEDY)
+            self.refused(TypeError, ("prompts", kind), self.llm.encode, data)
+            self.refused(TypeError, ("prompt", kind), self.llm.generate, ["a", data], GREEDY)
+            self.refused(TypeError, ("prompt_token_ids", kind), self.llm.generate, {"prompt_token_ids": data}, GREEDY)
+            self.refused(TypeError, ("prompt", kind), self.llm.generate, {"prompt": data}, GREEDY)
+            self.refused(TypeError, ("decoder_prompt", kind), self.llm.generate, {"encoder_prompt": "a", "decoder_prompt": data}, GREEDY)
+            self.refused(TypeError, ("decoder_prompts", kind), self.llm.score, "a", data)
+            self.refused(TypeError, ("decoder_prompt", kind), self.llm.score, ["a"], [data])
+            self.refused(TypeError, ("token_ids", kind), self.llm.get_tokenizer().decode, data)
+            self.refused(TypeError, ("token_ids", kind), self.llm.get_tokenizer().convert_ids_to_tokens, data)
+            self.refused(TypeError, ("text", kind), self.llm.get_tokenizer().encode, data)
+        self.assertTrue(self.llm.generate(np.array([0, 5, 6, 2], np.uint16), GREEDY)[0].finished)
+
+    def test_what_is_no_prompt_is_named(self):
+        for prompts in (None, 5, 1.5, {"a"}, np.array(5), (text for text in ("a", "b"))):
+            kind = str(prompts) if prompts is None or isinstance(prompts, (int, float)) else type(prompts).__name__
+            self.refused(TypeError, ("prompts must be", kind), self.llm.generate, prompts, GREEDY)
+        for prompt in (None, 1.5, {"a"}, ["a"], [True, False], [1, "a"], [[1]], [1.5], np.array([1.5]), np.array([True])):
+            self.refused(TypeError, "prompt", self.llm.generate, ["a", prompt], GREEDY)
+        self.refused(TypeError, ("prompt_token_ids", "the str 'ab'"), self.llm.generate, {"prompt_token_ids": "ab"}, GREEDY)
+        self.refused(TypeError, ("multi_modal_data", "list"), self.llm.generate, {"prompt": "a", "multi_modal_data": [1]}, GREEDY)
+        self.refused(TypeError, "decoder_prompts must be", self.llm.score, "a", 7)
+
+    def test_what_holds_itself_is_named(self):
+        whole = {}
+        whole["encoder_prompt"] = whole
+        self.refused(InvalidArgumentError, "encoder_prompt", self.llm.generate, whole, GREEDY)
+        self.refused(InvalidArgumentError, "'x'", self.llm.generate, holds_itself(), GREEDY)
+        self.refused(InvalidArgumentError, "multi_modal_data holds itself", self.llm.generate, {"multi_modal_data": holds_itself()}, GREEDY)
+        ids = []
+        ids.append(ids)
+        for value in (ids, holds_itself()):
+            self.refused(InvalidArgumentError, "stop_token_ids holds itself", self.llm.generate, "a", SamplingParams(stop_token_ids=value))
+            self.refused(InvalidArgumentError, "dtype holds itself", LLM, BART, dtype=value)
+
+    def test_numbers_that_are_none_name_their_field(self):
+        floats = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "length_penalty", "top_k", "max_tokens")
+        for name in floats:
+            for value in (math.nan, math.inf, -math.inf, np.float32("nan"), np.float64("inf")):
+                error = self.refused(InvalidArgumentError, (name, str(value)), self.llm.generate, "a", SamplingParams(**{name: value}))
+                self.assertEqual(error.field, name)
+        for name, value in (("logit_bias", {1: math.nan}), ("stop_token_ids", [1, math.inf]), ("stop_token_ids", np.array([math.nan]))):
+            error = self.refused(InvalidArgumentError, (name, "nan" if "nan" in str(value) else "inf"), self.llm.generate, ["a"], SamplingParams(**{name: value}))
+            self.assertEqual(error.field, name)
+        self.refused(TypeError, "stop ", self.llm.generate, "a", SamplingParams(stop=b"x"))
+        self.refused(TypeError, "temperature", self.llm.generate, "a", SamplingParams(temperature=1j))
+        wanted = self.llm.generate("a", SamplingParams(temperature=0.0, max_tokens=2))[0].outputs[0].token_ids
+        self.assertEqual(self.llm.generate("a", GREEDY)[0].outputs[0].token_ids, wanted)
+
+    def test_sampling_params_are_of_their_class(self):
+        for params in ({"temperature": 0}, "x", 5, BeamSearchParams(2), (p for p in [GREEDY])):
+            words = ("sampling_params must be a SamplingParams", type(params).__name__ if params != 5 else "5")
+            self.refused(TypeError, words, self.llm.generate, "a", params)
+            self.refused(TypeError, words, self.llm.generate, ["a"], params)
+            self.refused(TypeError, words, self.llm.score, ["a"], ["b"], params)
+            self.refused(TypeError, words, self.llm.encode, "a", params)
+        self.refused(TypeError, "sampling_params[1] must be a SamplingParams, not the dict", self.llm.generate, ["a", "b"], [GREEDY, {"n": 1}])
+        self.refused(InvalidArgumentError, "sampling_params has 1 items for 2 prompts", self.llm.generate, ["a", "b"], [GREEDY])
+        self.refused(InvalidArgumentError, "decoder_prompts has 1 items for 2 prompts", self.llm.score, ["a", "b"], ["c"])
+        self.refused(TypeError, "params must be a BeamSearchParams, not the dict", self.llm.beam_search, "a", {"beam_width": 2})
+        self.refused(InvalidArgumentError, ("beam_width", "0"), self.llm.beam_search, "a", BeamSearchParams(0))
+        self.refused(InvalidArgumentError, ("length_penalty", "nan"), self.llm.beam_search, "a", BeamSearchParams(2, length_penalty=math.nan))
+
+    def test_rates_of_audio(self):
+        samples = np.zeros(100, np.float32)
+        for error, rate in ((TypeError, None), (TypeError, "16000"), (ValueError, math.nan), (ValueError, math.inf), (ValueError, 1e12), (ValueError, 0), (ValueError, 1.5)):
+            self.refused(error, str(rate).split("e")[0][:3], self.llm.generate, {"multi_modal_data": {"audio": (samples, rate)}}, GREEDY)
+
+    def test_of_a_loop(self):
+        llm = AsyncLLM(EngineArgs(BART, threads=1))
+
+        async def ask(prompt, params=GREEDY):
+            async for _ in llm.generate(prompt, params):
+                pass
+
+        for error, words, arguments in (
+            (TypeError, ("prompt", "bytes"), (b"hello",)), (TypeError, ("prompt", "None"), (None,)),
+            (TypeError, ("sampling_params", "dict"), ("a", {"n": 1})), (InvalidArgumentError, ("temperature", "nan"), ("a", SamplingParams(temperature=math.nan))),
+            (InvalidArgumentError, "'x'", (holds_itself(),)),
+        ):
+            self.refused(error, words, lambda given=arguments: asyncio.run(ask(*given)))
+        llm.shutdown()
+        self.refused(TypeError, "threads", AsyncLLM, EngineArgs(BART), threads=1)
+
+
+class OfLoading(Wrong):
+    def test_names_of_types_and_zeros_of_other_libraries(self):
+        for dtype, wanted in (("half", "float16"), ("float", "float32"), ("auto", "auto")):
+            with LLM(BART, dtype=dtype, threads=0) as llm:
+                self.assertEqual(llm.info["dtype"], wanted)
+        self.refused(InvalidArgumentError, "float7", LLM, BART, dtype="float7")
+
+    def test_compute_types_are_those_of_the_command_line(self):
+        wanted = {"default": ("auto", "none"), "auto": None, "float32": ("float32", "none"), "float16": ("float16", "none")}
+        wanted |= {"bfloat16": ("bfloat16", "none"), "int8": ("auto", "int8"), "INT8_FLOAT16": ("float16", "int8")}
+        wanted |= {f"int8_{dtype}": (dtype, "int8") for dtype in ("float32", "float16", "bfloat16")}
+        for name, types in wanted.items():
+            for model in (Translator(MODELS / "marian-two-vocabularies", compute_type=name, intra_threads=1), WhisperModel(WHISPER, compute_type=name, cpu_threads=1)):
+                info = model._model.info
+                if types is not None:  # auto: what the machine has
+                    self.assertEqual((info["dtype"], info["quantization"]), types, name)
+                model.shutdown()
+        for face, path in ((Translator, BART), (WhisperModel, WHISPER)):
+            known = "default, auto, float32, float16, bfloat16, int8, int8_float32, int8_float16, int8_bfloat16"
+            self.refused(UnsupportedError, ("'int4'", known), face, path, compute_type="int4")
+            self.refused(UnsupportedError, ("'int16'", "float16 is as small"), face, path, compute_type="int16")
+            self.refused(TypeError, ("compute_type", "dict"), face, path, compute_type={"cpu": "int8"})
+
+    def test_paths_and_names(self):
+        faces = ((LLM, "model"), (AsyncLLM, "model"), (Translator, "model_path"), (WhisperModel, "model_size_or_path"))
+        for face, name in faces:
+            self.refused(InvalidArgumentError, (name, "NUL"), face, f"{BART}\0x")
+            self.refused(TypeError, (name, "bytes"), face, b"model")
+            self.refused(TypeError, (name, "None"), face, None)
+        self.refused(InvalidArgumentError, ("revision", "NUL"), LLM, BART, revision="a\0b")
+        whisper = WhisperModel(WHISPER, cpu_threads=1)
+        self.refused(InvalidArgumentError, ("audio", "NUL"), whisper.transcribe, "a.wav\0x")
+        self.refused(InvalidArgumentError, ("temperature", "nan"), whisper.transcribe, np.zeros(100, np.float32), temperature=math.nan)
+        self.refused(InvalidArgumentError, ("no_speech_threshold", "nan"), whisper.transcribe, np.zeros(100, np.float32), no_speech_threshold=math.nan)
+        self.refused(TypeError, "suppress_tokens", whisper.transcribe, np.zeros(100, np.float32), suppress_tokens="-1")
+        whisper.shutdown()
+        self.refused(InvalidArgumentError, ("audio", "NUL"), transept.decode_audio, "a.wav\0x")
+
+    def test_numbers(self):
+        for name, value in (("swap_space", math.nan), ("swap_space", -1), ("watermark", math.inf), ("kv_cache_memory_bytes", -1), ("max_queued_requests", -1)):
+            self.refused(InvalidArgumentError, (name, str(value)), LLM, BART, **{name: value})
+        for name in ("swap_space", "kv_cache_memory_bytes", "max_queued_requests"):
+            self.refused(TypeError, (name, "'4'"), LLM, BART, **{name: "4"})
+        self.refused(InvalidArgumentError, ("cpu_threads", "-1"), WhisperModel, WHISPER, cpu_threads=-1)
+        self.refused(InvalidArgumentError, ("intra_threads", "-1"), Translator, BART, intra_threads=-1)
+        self.refused(InvalidArgumentError, ("inter_threads", "0"), Translator, BART, inter_threads=0)
+
+    def test_a_bundled_name_says_where_bundled_models_are(self):
+        error = self.refused(transept.NotFoundError, "g2p", LLM, "g2p")
+        if "bundled: " not in str(error):  # TRANSEPT_MODELS, or a build in a clone
+            self.assertIn("none is bundled here: a clone, the tarball and the .deb", str(error))
+            self.assertIn("TRANSEPT_MODELS", str(error))
+
+
+class OfTranslator(Wrong):
+    @classmethod
+    def setUpClass(cls):
+        cls.translator = Translator(MODELS / "marian-two-vocabularies", intra_threads=1)
+        tokenizer = cls.translator.get_tokenizer()
+        cls.source = tokenizer.convert_ids_to_tokens(tokenizer.encode("The ship"), decoder_side=False)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.translator.shutdown()
+
+    def test_tokens_are_lists_of_str(self):
+        batch, score, one = self.translator.translate_batch, self.translator.score_batch, self.translator.generate_tokens
+        for source in ("hello", b"hello", 5, None):
+            self.refused(TypeError, "source must be a list of lists of tokens, not", batch, source)
+            self.refused(TypeError, "source must be a list of lists of tokens, not", score, source, source)
+        for tokens in ("hello", *BYTES, 5, None):
+            self.refused(TypeError, "source[0] must be a list of tokens, such as", batch, [tokens])
+            self.refused(TypeError, "source[1] must be a list of tokens, such as", score, [self.source, tokens], [self.source] * 2)
+            self.refused(TypeError, "target[0] must be a list of tokens, such as", score, [self.source], [tokens])
+            self.refused(TypeError, "source must be a list of tokens", lambda given=tokens: list(one(given)))
+            self.refused(TypeError, "suppress_sequences[0] must be", batch, [self.source], suppress_sequences=[tokens])
+            if tokens is not None:
+                self.refused(TypeError, "target_prefix[0] must be", batch, [self.source], target_prefix=[tokens])
+                self.refused(TypeError, "target_prefix must be", lambda given=tokens: list(one(self.source, given)))
+            self.refused(TypeError, "tokens must be", self.translator.get_tokenizer().convert_tokens_to_ids, tokens)
+        for token in (b"a", 5, None, ["a"]):
+            self.refused(TypeError, "source[0][1]: a token is a str, not", batch, [["a", token]])
+            self.refused(TypeError, "target_prefix[0][0]: a token is a str, not", batch, [self.source], [[token]])
+        self.refused(TypeError, "source must be an iterable", lambda: list(self.translator.translate_iterable("hello")))
+        self.refused(TypeError, "target must be an iterable", lambda: list(self.translator.score_iterable([self.source], "hello")))
+        self.refused(TypeError, "source[0] must be", lambda: list(self.translator.translate_iterable(["hello"])))
+        wanted = batch([self.source], max_decoding_length=4)[0].hypotheses
+        for same in (tuple(self.source), np.array(self.source)):
+            self.assertEqual(batch((same,), [None], max_decoding_length=4)[0].hypotheses, wanted)
+
+    def test_numbers(self):
+        for name, values in {"beam_size": (0, -1), "num_hypotheses": (0,), "max_decoding_length": (0,), "min_decoding_length": (-1,), "max_batch_size": (-1,),
+                             "max_input_length": (-1,), "no_repeat_ngram_size": (-1,), "sampling_topk": (-1,)}.items():
+            for value in values:
+                error = self.refused(ValueError, (name, str(value)), self.translator.translate_batch, [self.source], **{name: value})
+                self.assertEqual(error.field, name)
+            for value in ("2", 2.5, None, True, b"2"):
+                self.refused(TypeError, (name, "whole number"), self.translator.translate_batch, [self.source], **{name: value})
+        for name in ("length_penalty", "repetition_penalty", "sampling_topp", "sampling_temperature"):
+            self.refused(ValueError, (name, "nan"), self.translator.translate_batch, [self.source], **{name: math.nan})
+        self.refused(ValueError, ("batch_type", "'words'"), self.translator.translate_batch, [self.source], batch_type="words")
+        self.refused(ValueError, ("max_batch_size", "-1"), self.translator.score_batch, [self.source], [self.source], max_batch_size=-1)
+        self.refused(ValueError, ("max_decoding_length", "0"), lambda: list(self.translator.generate_tokens(self.source, max_decoding_length=0)))
+
+
+if __name__ == "__main__":
+    unittest.main()
