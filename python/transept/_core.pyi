@@ -1,10 +1,11 @@
 """The extension module, for the package alone: its functions change without notice."""
 
-from typing import Any, Final, Optional, Union
+from typing import Any, Final, Optional, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
 
+_T = TypeVar("_T")
 _Ids = Union[list[int], tuple[int, ...], npt.NDArray[np.int32]]
 
 _Segment = tuple[
@@ -34,6 +35,7 @@ class Notifier:
 class Result:
     def __len__(self) -> int: ...
     def output(self, index: int) -> tuple[int, str, list[int], float, float, Optional[str]]: ...
+    def outputs(self, kind: type[_T]) -> list[_T]: ...
     def token_ids_array(self, index: int) -> npt.NDArray[np.int32]: ...
     def json(self) -> str: ...
     @property
@@ -77,7 +79,7 @@ class Model:
         notifier: Optional[Notifier] = None,
         key: int = 0,
     ) -> Stream: ...
-    def answer(self, encoder: Any, fields: str, timeout: float) -> Result: ...
+    def answer(self, encoder: Any, params: Any, timeout: float) -> Result: ...
     def encode(self, encoder: Any, fields: str = "") -> Encoded: ...
     def tokenize(
         self, text: str, decoder_side: bool, add_special_tokens: bool, source_lang: str, target_lang: str

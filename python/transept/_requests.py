@@ -10,6 +10,7 @@ from . import _core
 from ._model import EngineModel
 from .errors import ResourceExhaustedError
 from .inputs import Parts
+from .sampling_params import SamplingParams
 
 _MAX_IN_FLIGHT = 256  # of one call, half of the queue
 _FULL_QUEUE_SECONDS = 0.005
@@ -50,11 +51,11 @@ def submit_patiently(
             time.sleep(_FULL_QUEUE_SECONDS)
 
 
-def answer_patiently(model: EngineModel, encoder: str, fields: str, timeout: float) -> _core.Result:
+def answer_patiently(model: EngineModel, encoder: str, params: SamplingParams, timeout: float) -> _core.Result:
     """The whole answer of one request. Waits while the queue is full."""
     while True:
         try:
-            return model.core.answer(encoder, fields, timeout)
+            return model.core.answer(encoder, params, timeout)
         except ResourceExhaustedError:
             time.sleep(_FULL_QUEUE_SECONDS)
 

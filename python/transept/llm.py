@@ -55,7 +55,7 @@ class LLM:
         """
         if isinstance(prompts, str) and isinstance(sampling_params, SamplingParams) and not use_tqdm and not encoder_output:
             # The same in fewer words: what Python does to a request is time that the engine sleeps.
-            result = answer_patiently(self._model, prompts, sampling_params.to_json(), timeout)
+            result = answer_patiently(self._model, prompts, sampling_params, timeout)
             return [RequestOutput(str(next(self._counter)), result)]
         parts = _parts_of_all(prompts)
         texts = params_of_each(sampling_params, len(parts))

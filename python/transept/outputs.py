@@ -50,7 +50,7 @@ class RequestMetrics:
 
 
 class CompletionOutput:
-    """One answer of a request. Immutable."""
+    """One answer of a request. Immutable. Its attributes are also written in src/python/result.cc."""
 
     def __init__(
         self,
@@ -127,8 +127,7 @@ class RequestOutput:
     @property
     def outputs(self) -> list[CompletionOutput]:
         if self._outputs is None:
-            result = self._result
-            self._outputs = [CompletionOutput(*result.output(i), result) for i in range(len(result))]
+            self._outputs = self._result.outputs(CompletionOutput)
         return self._outputs
 
     @property

@@ -119,7 +119,7 @@ def _init_and_judge(self: SamplingParams, *args: Any, **given: Any) -> None:
     """As the dataclass, and says of vLLM's other fields what becomes of them. Sets what is given alone: a request often
     comes with parameters of its own, and the class has the defaults."""
     if not args and _NAMES.issuperset(given):
-        self.__dict__.update(given)
+        self.__dict__ = given
         return
     foreign = {name: given.pop(name) for name in list(given) if name in _HARMLESS or name in _REFUSED}
     check_foreign("SamplingParams", foreign, _HARMLESS, _REFUSED)

@@ -16,6 +16,7 @@
 
 #include "base/mutex.h"
 #include "python/arguments.h"
+#include "python/fields.h"
 #include "python/released_gil.h"
 #include "python/stream.h"
 #include "python/transcription.h"
@@ -82,10 +83,11 @@ std::unique_ptr<RunningRequest> submit(const PythonModel& self, nb::handle encod
   return std::make_unique<RunningRequest>(self.model, arguments.get(), std::move(notifier), key);
 }
 
-// The whole answer of a request of its own: submit() and next() without a stream that Python holds, and without the
-// GIL from the one to the other.
-transept::Result answer(const PythonModel& self, nb::handle encoder, const nb::str& fields, double timeout) {
-  RequestArguments arguments(encoder, nb::none(), utf8_of(fields), 0, timeout);
+// The whole answer of a request of its own, by a SamplingParams: submit() and next() without a stream that Python
+// holds, and without the GIL from the one to the other.
+transept::Result answer(const PythonModel& self, nb::handle encoder, nb::handle params, double timeout) {
+  const std::string fields = fields_json(params);
+  RequestArguments arguments(encoder, nb::none(), fields, 0, timeout);
   std::optional<transept::Stream> stream;
   std::optional<transept::Result> result;
   wait_in_slices(std::nullopt, [&](double slice) {
@@ -150,7 +152,7 @@ void define_models(nb::module_& module) {
   nb::class_<M>(module, "Model")
       .def("submit", &submit, nb::arg("encoder").none(), nb::arg("decoder").none(), nb::arg("fields") = "",
            nb::arg("flags") = 0, nb::arg("timeout") = 0.0, nb::arg("notifier").none() = nb::none(), nb::arg("key") = 0)
-      .def("answer", &answer, nb::arg("encoder"), nb::arg("fields"), nb::arg("timeout"))
+      .def("answer", &answer, nb::arg("encoder"), nb::arg("params"), nb::arg("timeout"))
       .def("encode", &encode, nb::arg("encoder").none(), nb::arg("fields") = "")
       .def("tokenize", &tokenize, nb::arg("text"), nb::arg("decoder_side"), nb::arg("add_special_tokens"),
            nb::arg("source_lang"), nb::arg("target_lang"))

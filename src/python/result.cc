@@ -41,6 +41,41 @@ nb::tuple output_of(const transept::Result& result, std::size_t index) {
                         output.cumulative_logprob, output.beam_score, finish_reason(output.finish_reason));
 }
 
+// The names of CompletionOutput's attributes (python/transept/outputs.py), made once.
+nb::handle name_of(const char* name) {
+  PyObject* interned = PyUnicode_InternFromString(name);
+  if (interned == nullptr) throw nb::python_error();
+  return interned;
+}
+
+// An object of `kind` with the attributes that its constructor would set; Python's code for that takes four times as
+// long after a wait.
+nb::object made_output(nb::handle self, const transept::Output& output, nb::handle kind) {
+  static const nb::handle kIndex = name_of("index"), kText = name_of("text"), kIds = name_of("token_ids"),
+                          kLogprob = name_of("cumulative_logprob"), kReason = name_of("finish_reason"),
+                          kScore = name_of("_beam_score"), kResult = name_of("_result"),
+                          kLogprobs = name_of("_logprobs"), kNew = name_of("__new__"), kDict = name_of("__dict__");
+  nb::dict members;
+  members[kIndex] = output.index;
+  members[kText] = text_of(output.text);
+  members[kIds] = list_of(output.token_ids.data(), output.token_ids.size());
+  members[kLogprob] = output.cumulative_logprob;
+  members[kReason] = finish_reason(output.finish_reason);
+  members[kScore] = output.beam_score;
+  members[kResult] = self;
+  members[kLogprobs] = nb::none();
+  nb::object made = kind.attr(kNew)(kind);
+  made.attr(kDict) = members;
+  return made;
+}
+
+nb::list outputs_of(nb::handle_t<transept::Result> self, nb::handle kind) {
+  const auto& result = nb::cast<const transept::Result&>(self);
+  nb::list outputs;
+  for (std::size_t i = 0; i < result.size(); ++i) outputs.append(made_output(self, result[i], kind));
+  return outputs;
+}
+
 }  // namespace
 
 void define_results(nb::module_& module) {
@@ -48,6 +83,7 @@ void define_results(nb::module_& module) {
   nb::class_<R>(module, "Result")
       .def("__len__", [](const R& result) { return result.size(); })
       .def("output", &output_of)
+      .def("outputs", &outputs_of, nb::arg("kind"))
       .def(
           "token_ids_array",
           [](nb::handle_t<R> self, std::size_t index) {

@@ -119,6 +119,31 @@ class Llm(unittest.TestCase):
         self.assertEqual(len(self.llm.generate("a", params)[0].outputs[0].token_ids), 4)
         self.assertEqual(params.clone(), params)
 
+    def test_one_text_and_a_list_of_one_are_the_same(self):
+        """The first has a way of its own: parameters and outputs are written in src/python."""
+        given = [{}, {"n": 2, "temperature": 1.5, "seed": 2**40}, {"temperature": 1e-7}, {"temperature": 0.1 + 0.2, "top_p": 1 / 3}, {"num_beams": 3, "n": 3}]
+        given += [{"logprobs": 2}, {"stop": ["a", "s"]}, {"ignore_eos": True, "skip_special_tokens": False}, {"bad_words": ["\u00e4\""]}]
+        given += [{"temperature": np.float32(0.5)}, {"min_tokens": np.int64(2)}, {"logit_bias": {5: -3.5}}, {"output_kind": transept.RequestOutputKind.DELTA}]
+        for fields in given:
+            params = SamplingParams(**{"temperature": 0, "max_tokens": 8, "seed": 7, **fields})
+            ((alone,), (listed,)) = (self.llm.generate(prompt, params) for prompt in ("The ship", ["The ship"]))
+            self.assertEqual([vars(o) | {"_result": 0, "_beam_score": o.beam_score} for o in alone.outputs],
+                             [vars(o) | {"_result": 0, "_beam_score": o.beam_score} for o in listed.outputs], fields)
+            self.assertEqual(alone.outputs[0].logprobs, listed.outputs[0].logprobs)
+        for wrong in ({"temperature": 10**400}, {"top_k": 2**70}, {"max_tokens": 1.5}, {"n": "1"}):
+            said = []
+            for prompt in ("a", ["a"]):
+                with self.assertRaises(ValueError) as caught:
+                    self.llm.generate(prompt, SamplingParams(**wrong))
+                said.append(str(caught.exception))
+            self.assertEqual(said[0], said[1])
+
+    def test_outputs_have_the_attributes_of_their_class(self):
+        (made,) = self.llm.generate("a", GREEDY)[0].outputs
+        values = (made.index, made.text, made.token_ids, made.cumulative_logprob, made._beam_score, made.finish_reason, made._result)
+        self.assertEqual(list(vars(made)), list(vars(transept.CompletionOutput(*values))))
+        self.assertIs(type(made), transept.CompletionOutput)
+
     def test_unknown_and_refused_arguments(self):
         with self.assertRaises(TypeError):
             SamplingParams(max_token=3)
