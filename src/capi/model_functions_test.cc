@@ -100,7 +100,7 @@ TEST_F(ModelFunctions, LoadWithTheNamesOfDtypesOfOtherLibraries) {
   ASSERT_EQ(transept_model_load(folder.c_str(), &options, &model, error_.out()), TRANSEPT_OK) << error_.message();
   char* info = nullptr;
   ASSERT_EQ(transept_model_info(model, &info, error_.out()), TRANSEPT_OK);
-  EXPECT_THAT(info, HasSubstr(R"("dtype":"float16")"));
+  EXPECT_THAT(info, HasSubstr(R"("dtype": "float16")"));
   transept_free(info);
   EXPECT_EQ(transept_model_free(model, nullptr), TRANSEPT_OK);
 }
