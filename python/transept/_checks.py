@@ -14,6 +14,7 @@ from .errors import InvalidArgumentError
 
 BYTES: Final = (bytes, bytearray, memoryview)
 _MOST = 2**31 - 1
+_MOST_SECONDS = 10**6  # the engine's
 
 
 def whole(name: str, value: Any, least: int, most: int = _MOST) -> int:
@@ -42,6 +43,13 @@ def finite(name: str, value: Any) -> float:
         raise TypeError(f"{name} must be a number, not {shown(value)}") from None
     if not math.isfinite(number):
         raise InvalidArgumentError(f"{name} must be a finite number, not {shown(value)}", name)
+    return number
+
+
+def seconds(name: str, value: Any) -> float:
+    number = finite(name, value)
+    if not 0 <= number <= _MOST_SECONDS:
+        raise InvalidArgumentError(f"{name} must be seconds from 0 to {_MOST_SECONDS}, not {shown(value)}", name)
     return number
 
 

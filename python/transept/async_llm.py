@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _core
+from ._checks import seconds
 from ._model import EngineModel, Tokenizer
 from .engine_args import EngineArgs, engine_args
 from .errors import UnavailableError
@@ -88,6 +89,7 @@ class AsyncLLM:
         """
         params = SamplingParams() if sampling_params is None else sampling_params
         text = params_json(params)
+        seconds("timeout", timeout)
         part = parts_of(prompt)
         name = str(id(part)) if request_id is None else request_id
         if name in self._running:

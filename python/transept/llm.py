@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _core
-from ._checks import shown
+from ._checks import seconds, shown
 from ._model import EngineModel, Tokenizer
 from ._progress import tqdm_class
 from ._requests import answer_patiently, run_in_order
@@ -53,6 +53,8 @@ class LLM:
         `timeout`: seconds of each request, its wait included; 0: none. Ctrl-C ends the call within a step. Raises the
         first error; the other requests are aborted then.
         """
+        if timeout != 0:
+            seconds("timeout", timeout)
         if isinstance(prompts, str) and isinstance(sampling_params, SamplingParams) and not use_tqdm and not encoder_output:
             # The same in fewer words: what Python does to a request is time that the engine sleeps.
             result = answer_patiently(self._model, prompts, sampling_params, timeout)

@@ -3,6 +3,7 @@ the reference's answers are compared with what Python gives."""
 import argparse
 import dataclasses
 import json
+import re
 import sys
 
 import transept
@@ -77,7 +78,7 @@ def result_of(request, output):
 
 
 def error_of(request, error):
-    field = getattr(error, "field", "") or str(error).partition(":")[0]
+    field = getattr(error, "field", "") or re.match(r"\w*", str(error))[0]  # messages begin with the argument
     return {"id": request["id"], "error": {"message": str(error), "type": type(error).__name__, "param": field, "code": None}}
 
 

@@ -105,6 +105,11 @@ class OfLlm(Wrong):
         self.refused(InvalidArgumentError, ("beam_width", "0"), self.llm.beam_search, "a", BeamSearchParams(0))
         self.refused(InvalidArgumentError, ("length_penalty", "nan"), self.llm.beam_search, "a", BeamSearchParams(2, length_penalty=math.nan))
 
+    def test_seconds(self):
+        for prompts in ("a", ["a"]):
+            for error, value in ((TypeError, "3"), (TypeError, None), (ValueError, math.nan), (ValueError, math.inf), (ValueError, -1), (ValueError, 10**7)):
+                self.refused(error, ("timeout", str(value)), self.llm.generate, prompts, GREEDY, timeout=value)
+
     def test_rates_of_audio(self):
         samples = np.zeros(100, np.float32)
         for error, rate in ((TypeError, None), (TypeError, "16000"), (ValueError, math.nan), (ValueError, math.inf), (ValueError, 1e12), (ValueError, 0), (ValueError, 1.5)):
