@@ -64,9 +64,7 @@ std::string suggestion(const std::string& name) {
 
 // Of a Python wheel, and of a library that was copied alone.
 constexpr std::string_view kNoneBundled =
-    "; none is bundled here: a clone, the tarball and the .deb of Transept have models, and TRANSEPT_MODELS names "
-    "their "
-    "folder";
+    "; none is bundled here: a clone, the tarball and the .deb have models, and TRANSEPT_MODELS names their folder";
 
 Status nowhere(const std::string& name) {
   if (is_model_file_name(name)) return not_found("model ", name, ": no such file", suggestion(name));

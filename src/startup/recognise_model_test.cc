@@ -120,8 +120,7 @@ std::vector<WrongContent> strange_contents() {
       {ctranslate2(), "is a model of CTranslate2 (TransformerDecoderSpec); take the folder of the original model"},
       {std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", 14),
        "is a pickle of protocol 4 that torch.save did not write; nothing of it is run here: if you trust it, load it "
-       "in "
-       "Python, and save its tensors with safetensors.torch.save_file, or with torch.save"},
+       "in Python, and save its tensors with safetensors.torch.save_file, or with torch.save"},
       {"\x80\x05]\x94(K\x01K\x02"
        "e.",
        "is a pickle of protocol 5 that torch.save did not write; nothing of it is run"},
@@ -146,8 +145,7 @@ TEST(RecogniseModel, NamesWeightsOfAnotherContentThanTheirName) {
   safetensors.write("pytorch_model.bin", testing::torch_zip("}", {}));
   expect_each("model.safetensors", safetensors,
               {{testing::torch_zip("}", {}),
-                "is a file of torch.save; move it away, and pytorch_model.bin beside it is "
-                "read"}});
+                "is a file of torch.save; move it away, and pytorch_model.bin beside it is read"}});
   expect_each("pytorch_model.bin", torch, strange_contents());
   expect_each("pytorch_model.bin", torch,
               {{testing::safetensors_bytes({}), "is a file of safetensors; rename it to model.safetensors"}});
