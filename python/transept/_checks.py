@@ -10,6 +10,8 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Optional
 
+import numpy as np
+
 from .errors import InvalidArgumentError
 
 BYTES: Final = (bytes, bytearray, memoryview)
@@ -72,6 +74,8 @@ def path_of(name: str, value: Any) -> str:
         raise TypeError(f"{name} must be a name or a path, not {shown(value)}")
     if "\0" in path:
         raise InvalidArgumentError(f"{name} must not hold a NUL, as {shown(path)} does", name)
+    if not _is_utf8(path):
+        raise InvalidArgumentError(f"{name} must be UTF-8, which {shown(path)} is not", name)
     return path
 
 
@@ -101,6 +105,8 @@ def object_json(members: Mapping[str, Any]) -> str:
 
 def shown(value: Any) -> str:
     """A value for a message: short, and with its type where that says more."""
+    if isinstance(value, int) and value.bit_length() > 10_000:  # Python writes no more digits
+        return f"a number of {value.bit_length()} bits"
     if value is None or isinstance(value, (bool, int, float)):
         return _repr.repr(value)
     return f"the {type(value).__name__} {_repr.repr(value)}"
@@ -108,10 +114,37 @@ def shown(value: Any) -> str:
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = 60
-_encode = json.JSONEncoder(allow_nan=False).encode
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and flags of numpy."""
+    if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float, str)):
+        return value.item()
+    raise TypeError
+
+
+_json = json.JSONEncoder(allow_nan=False, default=_plain).encode
+_texts = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+
+
+def _encode(value: Any) -> str:
+    text = _json(value)
+    if "\\ud" in text and not _is_utf8(_texts(value)):
+        raise UnicodeError
+    return text
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json_error(name: str, value: Any, error: Exception) -> Exception:
+    if isinstance(error, UnicodeError):
+        return InvalidArgumentError(f"{name} must be text of Unicode; {shown(value)} has half of a surrogate pair", name)
     if isinstance(error, RecursionError) or str(error).startswith("Circular"):
         return InvalidArgumentError(f"{name} holds itself, or is nested too deep: {shown(value)}", name)
     if isinstance(error, TypeError):

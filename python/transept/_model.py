@@ -163,6 +163,6 @@ def types_of(callee: str, compute_type: str) -> dict[str, str]:
     raise UnsupportedError(f"{callee}: compute_type={compute_type!r} is not supported: {why}", "compute_type")
 
 
-def check_device(callee: str, device: str) -> None:
-    if device not in ("auto", "cpu"):
+def check_device(callee: str, device: Optional[str]) -> None:
+    if device not in (None, "auto", "cpu"):
         raise UnsupportedError(f"{callee}: device={device!r} is not supported; models run on processors", "device")

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _core
-from ._checks import seconds
+from ._checks import seconds, shown
 from ._model import EngineModel, Tokenizer
 from .engine_args import EngineArgs, engine_args
 from .errors import UnavailableError
@@ -89,6 +89,8 @@ class AsyncLLM:
         """
         params = SamplingParams() if sampling_params is None else sampling_params
         text = params_json(params)
+        if not isinstance(params.output_kind, RequestOutputKind):
+            raise TypeError(f"output_kind must be a RequestOutputKind, not {shown(params.output_kind)}")
         seconds("timeout", timeout)
         part = parts_of(prompt)
         name = str(id(part)) if request_id is None else request_id
@@ -110,6 +112,8 @@ class AsyncLLM:
                     event.clear()
                     continue
                 yield pieces.output_of(result)
+                if not stream.has_ended:  # a consumer that is slower than the engine lets the loop's other tasks go on
+                    await asyncio.sleep(0)
         finally:
             bell.remove(key)
             running = self._running.pop(name, None)

@@ -55,7 +55,7 @@ class LLM:
         """
         if timeout != 0:
             seconds("timeout", timeout)
-        if isinstance(prompts, str) and isinstance(sampling_params, SamplingParams) and not use_tqdm and not encoder_output:
+        if isinstance(prompts, str) and type(sampling_params) is SamplingParams and not use_tqdm and not encoder_output:
             # The same in fewer words: what Python does to a request is time that the engine sleeps.
             result = answer_patiently(self._model, prompts, sampling_params, timeout)
             return [RequestOutput(str(next(self._counter)), result)]

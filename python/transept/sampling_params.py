@@ -104,7 +104,7 @@ class SamplingParams:
     def to_json(self) -> str:
         """The fields of docs/api.md as one object."""
         members = [  # whole numbers on a short way: a request often comes with parameters of its own
-            f'"{name}": {value}' if type(value) is int else f'"{name}": {_field_json(name, value)}'
+            f'"{name}": {value}' if type(value) is int and value.bit_length() < 64 else f'"{name}": {_field_json(name, value)}'
             for name, value in self.__dict__.items()
             if value is not None and name != "output_kind"
         ]
@@ -132,6 +132,8 @@ SamplingParams.__init__ = _init_and_judge  # type: ignore[method-assign]
 def _field_json(name: str, value: Any) -> str:
     if type(value) is float and value - value == 0:
         return repr(value)
+    if isinstance(value, int) and value.bit_length() >= 64:
+        raise InvalidArgumentError(f"{name} must be a number of 64 bits, not {shown(value)}", name)
     try:
         plain = _plain(value)
     except RecursionError:

@@ -30,7 +30,8 @@ constexpr OwnFlag kOwn[] = {
 Status check_alone(const Flags& flags) {
   const std::string epd = str_cat("--epd ", flags.text_or("epd", ""), ": ");
   for (const OwnFlag& own : kOwn) {
-    if (flags.has(own.name))
+    const bool is_default = own.name == "threads" && flags.text_or(own.name, "") == "0";
+    if (flags.has(own.name) && !is_default)
       return invalid_argument(epd, flags.name_of(own.name), " does not go with it: ", own.instead);
   }
   if (flags.has("ec-bulk") && flags.text_or("ec-bulk", "") != "zmq") {

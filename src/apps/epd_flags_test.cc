@@ -72,6 +72,7 @@ TEST(EpdPlan, WhatTheLauncherSaysItselfIsRefused) {
     EXPECT_THAT(error_of({"--epd=1E1D", str_cat("--", name, "=1")}),
                 HasSubstr(str_cat("--epd 1E1D: --", name, " does not go with it")));
   }
+  EXPECT_TRUE(plan_of({"--epd=1E1D", "--threads=0"}).ok()) << "the default";
   EXPECT_THAT(error_of({"--epd=1E1D", "--replicas=2"}), HasSubstr("--replicas 2 does not go with it"));
   EXPECT_TRUE(plan_of({"--epd=1E1D", "--replicas=1"}).ok());
   EXPECT_THAT(error_of({"--epd=1E1D", "--ec-bulk=ucx"}), HasSubstr("--epd 1E1D: --ec-bulk ucx does not go with it"));

@@ -47,6 +47,11 @@ TEST(HubSettingsTest, Endpoint) {
   EXPECT_FALSE(HubSettings::from(getter({{"HF_ENDPOINT", "mirror"}})).ok());
   const Status named = HubSettings::from(getter({{"HF_ENDPOINT", "https://me:pass@mirror/a"}})).status();
   EXPECT_EQ(error_message(named), "HF_ENDPOINT: the URL \"https://***@mirror/a\": it holds a user name");
+  for (const char* endpoint : {"http:/me:pass@mirror", "http://me:pass/x@mirror", "me:pass@mirror", "http:me:pass@h"}) {
+    const Status refused = HubSettings::from(getter({{"HF_ENDPOINT", endpoint}})).status();
+    EXPECT_FALSE(refused.ok());
+    EXPECT_EQ(error_message(refused).find("pass"), std::string::npos) << refused;
+  }
 }
 
 TEST(HubSettingsTest, Token) {

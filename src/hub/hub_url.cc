@@ -17,12 +17,12 @@ bool starts_with_scheme(std::string_view url, std::string_view scheme) {
   return url.size() >= scheme.size() && ascii_lower(url.substr(0, scheme.size())) == scheme;
 }
 
-// For messages: a user name may have a password with it.
+// For messages: a user name may have a password with it. URLs that are none are cut at their last '@', too.
 std::string without_user(std::string_view url) {
-  const size_t scheme = url.find("://");
-  const size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  const size_t end = url.substr(0, url.find_first_of("/?#\\", begin)).rfind('@');
-  if (end == std::string_view::npos || end < begin) return std::string(url);
+  const size_t end = url.rfind('@');
+  if (end == std::string_view::npos) return std::string(url);
+  const size_t scheme = url.find(':');
+  const size_t begin = scheme < end ? std::min(url.find_first_not_of('/', scheme + 1), end) : 0;
   return str_cat(url.substr(0, begin), "***", url.substr(end));
 }
 
@@ -73,6 +73,9 @@ StatusOr<std::string> url_origin(std::string_view url) {
   const size_t colon = host.rfind(':');
   const bool has_port = colon != std::string::npos && host.find(']', colon) == std::string::npos;
   if (!has_port) host += is_secure ? ":443" : ":80";
+  const std::string_view port = std::string_view(host).substr(host.rfind(':') + 1);
+  const bool is_port = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+  if (!is_port) return refused("its port is no number");
   return str_cat(is_secure ? kHttps : kHttp, host);
 }
 

@@ -18,7 +18,8 @@ std::string info_url(std::string_view endpoint, const RepoName& repo);
 std::string tree_url(std::string_view endpoint, const RepoName& repo, std::string_view commit);
 
 // Scheme, host and port of an http:// or https:// URL, in lower case: "https://host:443". Errors (kInvalidArgument):
-// another scheme, no host, a user name, a control character or a space.
+// another scheme, no host, a user name, a
+// port that is no number, a control character or a space.
 StatusOr<std::string> url_origin(std::string_view url);
 
 // Resolves the Location header of a redirect against the URL that gave it (RFC 3986, 5.2; without dot segments, which

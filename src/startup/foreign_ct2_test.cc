@@ -440,6 +440,8 @@ TEST_F(ForeignCt2, AreFoundByTheirContent) {
   EXPECT_EQ(foreign_file(ct2.path()), file);
   EXPECT_EQ(foreign_file(file), file);
   ct2.write("config.json", R"({"model_type": "bart"})");
+  EXPECT_EQ(foreign_file(ct2.path()), file) << "transformers' config.json, and no weights of its";
+  ct2.write("pytorch_model.bin", "");
   EXPECT_EQ(foreign_file(ct2.path()), std::nullopt) << "of transformers, and a file beside it";
   ct2.write("config.json", "{}");
   EXPECT_EQ(foreign_file(ct2.path()), file);

@@ -313,6 +313,8 @@ TEST_F(ForeignMarian, IsFoundAmongTheFilesOfARelease) {
   const auto generation = files->folder().read("generation_config.json", 1000);
   EXPECT_EQ(*generation, R"({"num_beams": 6, "length_penalty": 0.5})");
   marian.write("config.json", R"({"model_type": "marian"})");
+  EXPECT_EQ(foreign_file(marian.path()), file) << "transformers' config.json, and no weights of its";
+  marian.write("model.safetensors", "");
   EXPECT_EQ(foreign_file(marian.path()), std::nullopt) << "of transformers, and a file beside it";
   const TestFolder two;
   two.write("a.npz", NpzWriter().bytes());

@@ -15,6 +15,7 @@
 #include "foreign/gguf_t5.h"
 #include "foreign/marian_npz.h"
 #include "foreign/npz_file.h"
+#include "weights/checkpoint_files.h"
 
 namespace transept {
 namespace {
@@ -47,7 +48,8 @@ bool is_model_name(const fs::path& path) {
   return ending == ".bin" || ending == ".gguf" || ending == ".npz";
 }
 
-// CTranslate2 has a config.json of its own beside its model, which names no architecture.
+// CTranslate2 has a config.json of its own beside its model, which names no architecture. transformers' own may lie
+// there instead, without weights.
 std::optional<std::string> ct2_file(const fs::path& dir) {
   const fs::path file = dir / "model.bin";
   std::error_code error;
@@ -55,7 +57,7 @@ std::optional<std::string> ct2_file(const fs::path& dir) {
   const StatusOr<Json> config = read_json_object((dir / "config.json").string());
   const bool is_transformers = config.ok() && (config->find("model_type") != nullptr ||  //
                                                config->find("architectures") != nullptr);
-  return is_transformers ? std::nullopt : std::optional(file.string());
+  return is_transformers && has_checkpoint(dir.string()) ? std::nullopt : std::optional(file.string());
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ std::optional<std::string> foreign_file(const std::string& model) {
   if (fs::is_regular_file(model, error)) return opener_of(model) != nullptr ? std::optional(model) : std::nullopt;
   if (!fs::is_directory(model, error)) return std::nullopt;
   if (std::optional<std::string> found = ct2_file(model)) return found;
-  if (fs::exists(fs::path(model) / "config.json", error)) return std::nullopt;
+  if (has_checkpoint(model)) return std::nullopt;
   std::optional<std::string> found;
   for (fs::directory_iterator at(model, error), end; !error && at != end; at.increment(error)) {
     if (!is_model_name(at->path())) continue;

@@ -33,9 +33,9 @@ class ModelFiles final {
   std::optional<FoundTensors> tensors_;  // unset: a folder of transformers
 };
 
-// The file of another program that `model` is: itself; the model.bin of a folder of CTranslate2, whose config.json
-// names no architecture; the only file of weights of a folder without config.json. nullopt: `model` is none, or of a
-// program whose files are not read.
+// The file of another program that `model` is: itself; the model.bin of a folder of CTranslate2; the only file of
+// weights of a folder without weights of transformers, whose config.json may lie there. nullopt: `model` is none, or of
+// a program whose files are not read.
 std::optional<std::string> foreign_file(const std::string& model);
 
 }  // namespace transept

@@ -49,13 +49,19 @@ bool is_web_page(std::string_view head) {
   return head.starts_with('<') && ascii_lower(head.substr(0, kPreface)).find("<html") != std::string::npos;
 }
 
-// {"error": "..."}, {"error": {"message": "..."}}, {"message": "..."}, {"detail": "..."}; "": it is none of these.
+// {"error": "..."}, {"error": {"message": "..."}}, {"message": "..."}, {"detail": "..."}, with what goes with these;
+// "": it is none of them. A model's settings may have one such member, beside their own.
 std::string error_in_json(std::string_view head) {
-  constexpr size_t kMaxMembers = 8;
+  constexpr std::string_view kMembers[] = {"error",   "message",   "Message",    "detail",   "details", "errors",
+                                           "code",    "status",    "statusCode", "title",    "type",    "path",
+                                           "success", "timestamp", "reason",     "requestId"};
   constexpr Json::ParseLimits kLimits = {.max_bytes = kRecognisedBytes, .max_depth = 8};
   if (!head.starts_with('{')) return "";
   const StatusOr<Json> json = Json::parse(head, kLimits);
-  if (!json.ok() || json->as_object().size() > kMaxMembers) return "";
+  if (!json.ok()) return "";
+  for (const auto& [name, value] : json->as_object()) {
+    if (std::ranges::find(kMembers, name) == std::end(kMembers)) return "";
+  }
   for (const char* key : {"error", "message", "Message", "detail"}) {
     const Json* value = json->find(key);
     if (value != nullptr && value->is_object()) value = value->find("message");

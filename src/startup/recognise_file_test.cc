@@ -88,6 +88,7 @@ TEST(RecogniseFile, TellsOtherTexts) {
   expect(R"({"model_type": "bart", "a": [1]})", "x.bin", FileKind::kText, "model_type");
   expect("hello \x1b[31mred", "x.bin", FileKind::kText, "\"hello \\x1b[31mred\"");
   expect(R"({"error": 404})", "x.bin", FileKind::kText, "404");
+  expect(R"({"max_length": "128", "detail": "settings with a remark"})", "x.bin", FileKind::kText, "max_length");
   expect(R"({"message": "m", "1":1, "2":1, "3":1, "4":1, "5":1, "6":1, "7":1, "8":1})", "x.bin", FileKind::kText, "");
   expect("<Error></Message><Message>", "x.bin", FileKind::kText, "Error");
   // The last character of what is looked at may be cut, and of a whole file may not.

@@ -219,6 +219,9 @@ std::optional<Status> explain_folder(const std::string& dir) {
     best_path = path;
   }
   if (!best.has_value()) return std::nullopt;
+  if (is_model_kind(best->kind) && foreign_file(best_path).has_value()) {
+    return invalid_argument(best_path, ": is ", best->what, "; ", advice_on_weights(best_path, *best));
+  }
   return recognised(best_path, *best, original);
 }
 

@@ -105,6 +105,32 @@ class OfLlm(Wrong):
         self.refused(InvalidArgumentError, ("beam_width", "0"), self.llm.beam_search, "a", BeamSearchParams(0))
         self.refused(InvalidArgumentError, ("length_penalty", "nan"), self.llm.beam_search, "a", BeamSearchParams(2, length_penalty=math.nan))
 
+    def test_a_class_of_the_callers_says_its_own_fields(self):
+        class Two(SamplingParams):
+            def to_json(self):
+                return '{"max_tokens": 2}'
+
+        for prompts in ("a", ["a"]):
+            self.assertEqual(len(self.llm.generate(prompts, Two(max_tokens=5, ignore_eos=True))[0].outputs[0].token_ids), 2)
+
+    def test_text_is_unicode(self):
+        for lone in ("\ud800", ["x", "\udfff"]):
+            self.refused(InvalidArgumentError, ("stop", "half of a surrogate pair"), self.llm.generate, "a", SamplingParams(stop=lone))
+        self.assertEqual(len(self.llm.generate("a", SamplingParams(stop="\U0001F600", max_tokens=1))), 1)
+        self.refused(InvalidArgumentError, ("dtype", "half of a surrogate pair"), LLM, BART, dtype="\ud800")
+        self.refused(InvalidArgumentError, ("model", "must be UTF-8"), LLM, "/tmp/mod\udce8le")
+
+    def test_numbers_of_numpy_are_numbers(self):
+        llm = LLM(BART, threads=np.int64(1), max_num_seqs=np.int32(2), enable_prefix_caching=np.bool_(True), device=None)
+        self.assertEqual(llm.info["threads"], 1)
+        llm.shutdown()
+
+    def test_numbers_that_python_does_not_write(self):
+        for params in (SamplingParams(max_tokens=1 << 50000), [SamplingParams(max_tokens=1 << 50000)]):
+            with self.assertRaisesRegex(InvalidArgumentError, "^max_tokens must be a number of 64 bits, not a number of 50001 bits$"):
+                self.llm.generate("a", params)
+        self.refused(InvalidArgumentError, "max_tokens", self.llm.generate, "a", SamplingParams(max_tokens=10**400))
+
     def test_seconds(self):
         for prompts in ("a", ["a"]):
             for error, value in ((TypeError, "3"), (TypeError, None), (ValueError, math.nan), (ValueError, math.inf), (ValueError, -1), (ValueError, 10**7)):

@@ -1,6 +1,7 @@
 """AsyncLLM: streams, aborts, loops, threads that there are not."""
 import asyncio
 import threading
+import time
 import unittest
 
 from common_python import MODELS
@@ -71,7 +72,8 @@ class Async(unittest.TestCase):
             await left.__anext__()
             await left.aclose()
             task = asyncio.create_task(self.outputs("z"))
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0)  # it has begun; after a longer sleep a late wake-up would find the answer whole
+            self.assertFalse(task.done())
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
@@ -80,6 +82,34 @@ class Async(unittest.TestCase):
                     break
                 await asyncio.sleep(0.01)
             self.assertEqual(self.llm.stats()["num_running"], 0)
+
+        asyncio.run(main())
+
+    def test_a_slow_consumer_does_not_hold_the_loop(self):
+        async def main():
+            ticks, pieces = 0, 0
+
+            async def tick():
+                nonlocal ticks
+                while True:
+                    ticks += 1
+                    await asyncio.sleep(0)
+
+            other = asyncio.create_task(tick())
+            async for _ in self.llm.generate("a", SamplingParams(**LONG)):
+                pieces += 1
+                time.sleep(0.002)  # the engine is ahead by the next piece
+            other.cancel()
+            self.assertGreater(pieces, 5)
+            self.assertGreaterEqual(ticks, pieces - 1)
+
+        asyncio.run(main())
+
+    def test_kinds_are_of_their_class(self):
+        async def main():
+            for kind in (2, 0, None, "FINAL_ONLY"):
+                with self.assertRaisesRegex(TypeError, "output_kind must be a RequestOutputKind, not "):
+                    await self.outputs(output_kind=kind)
 
         asyncio.run(main())
 
