@@ -29,9 +29,9 @@ bool append_value(PyObject* value, std::string& json) {
     if (overflow == 0) append_number(number, json);
     return overflow == 0;
   }
-  if (!PyFloat_CheckExact(value) || !std::isfinite(PyFloat_AsDouble(value))) return false;
-  append_number(PyFloat_AsDouble(value), json);
-  return true;
+  const bool is_written = PyFloat_CheckExact(value) && std::isfinite(PyFloat_AsDouble(value));
+  if (is_written) append_number(PyFloat_AsDouble(value), json);
+  return is_written;
 }
 
 // As SamplingParams.to_json() has it. Of `members` it skips what is None, and what is no field of a request.

@@ -24,9 +24,6 @@
 namespace transept::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 enum class Form : uint8_t { kStored, kInt8, kInt16 };
 
 // A model of tests/models in CTranslate2's form. Names are spelled out here once more, as its converter has them.
