@@ -58,10 +58,13 @@ class ModelFilesTest(unittest.TestCase):
         spec = struct.pack("<IH", 6, 12) + b"WhisperSpec\0"
         ggml = struct.pack("<12i", 0x67676d6c, 51864, 1500, 384, 6, 4, 448, 384, 6, 4, 80, 1)
         pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"
-        cases = [({"model__safetensors": None, "model__bin": spec}, "model.bin: is a model of CTranslate2 (WhisperSpec); take the folder"),
+        decoder = struct.pack("<IH", 6, 23) + b"TransformerDecoderSpec\0"
+        cases = [({"model__safetensors": None, "model__bin": decoder}, "model.bin: is a model of CTranslate2 (TransformerDecoderSpec); take the folder"),
+                 ({"model__safetensors": None, "model__bin": spec}, "model.bin: ends within the revision, at byte 18"),
                  ({"model__safetensors": None, "tf_model__h5": b"\x89HDF\r\n\x1a\n"}, "tf_model.h5: is a TensorFlow model"),
-                 ({"model__safetensors": None, "ggml-tiny__bin": ggml}, "ggml-tiny.bin: is a model of whisper.cpp (ggml); take the folder of the original "
-                  "model in Hugging Face layout, openai/whisper-tiny.en"),
+                 ({"model__safetensors": None, "ggml-tiny__bin": ggml}, "ggml-tiny.bin: ends within the number of mel filters, at byte 48"),
+                 ({"model__safetensors": None, "ggml-tiny__bin": ggml, "ggml-base__bin": ggml}, "ggml-base.bin: is a model of whisper.cpp (ggml); such "
+                  "files are read as they are: give the file itself as MODEL"),
                  ({"model__safetensors": pointer}, "model.safetensors: is a pointer of git-lfs and not the file itself; run `git lfs pull`"),
                  ({"model__safetensors": b"Entry not found"}, 'model.safetensors: is a server\'s error and not the file itself: "Entry not found"; fetch'),
                  ({"model__safetensors": None, "pytorch_model__bin": (MODEL / "model.safetensors").read_bytes()},
