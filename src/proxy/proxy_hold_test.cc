@@ -49,6 +49,14 @@ class HoldingProxyTest : public ProxyTest {
       (void)broker_.done({"e0", 1}, ticket->key);
     }
   }
+  // A client can have its answer before its body is given back.
+  void wait_for_no_bodies() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (service_->counts().num_body_bytes > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(service_->counts().num_body_bytes, 0);
+  }
   static void inject(InstanceClient& client, const Ticket& ticket) {
     EXPECT_EQ(client.report(ticket, {input_of(ticket.key), {}, 3, {0, 3, {}}}), ok_status());
   }
@@ -172,8 +180,10 @@ TEST_F(HoldingProxyTest, WhatIsHeldCountsAgainstTheBudget) {
   start_holding({&decoder.upstream});
   EXPECT_EQ(post("/v1/completions", R"({"prompt": ")" + std::string(600, 'x') + "\"}").status, 200);
   EXPECT_EQ(num_fetched_, 0) << "there is no room to hold it";
+  wait_for_no_bodies();
   EXPECT_EQ(post("/v1/completions", R"({"prompt": ")" + std::string(300, 'x') + "\"}").status, 200);
   EXPECT_EQ(num_fetched_, 1);
+  wait_for_no_bodies();
   EXPECT_EQ(post("/v1/completions", R"({"prompt": ")" + std::string(1001, 'x') + "\"}").status, 429);
 }
 
