@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/hex.h"
+#include "base/sanitized_testing.h"
 #include "media/media_testing.h"
 #include "media/resize_kernel.h"
 #include "media/resize_passes.h"
@@ -96,7 +97,7 @@ TEST(Resize, EveryLevelIsTheDefinition) {
   std::mt19937 random(7);
   const auto draw = [&](int32_t most) { return static_cast<int32_t>(1 + random() % static_cast<uint32_t>(most)); };
   const std::vector<NamedKernels> all = all_kernels();
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < (kSanitized ? 15 : 60); ++round) {
     // Widths around those of vectors, windows of one input and of many.
     const RgbImage image =
         make_picture(draw(round % 3 == 0 ? 300 : 40), draw(round % 5 == 0 ? 300 : 30), static_cast<uint32_t>(round));

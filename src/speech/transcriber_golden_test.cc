@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "base/sanitized_testing.h"
 #include "speech/transcriber_testing.h"
 
 namespace transept::testing {
@@ -96,7 +97,9 @@ void expect_reference(const Transcript& actual, const Transcript& expected) {
 
 TEST(TranscriberGolden, OpenaiWhispersAnswers) {
   House house;
+  size_t count = 0;
   for (const Json& row : cases()) {
+    if (kSanitized && count++ % 3 != 0) continue;  // all of them run in the next test
     SCOPED_TRACE(text(row, "id"));
     const int64_t runs_before = house.num_encoder_runs();
     const auto result = house.transcribe(audio_of(member(row, "audio")), options_of(member(row, "options")));
