@@ -67,6 +67,14 @@ class EndsTest(unittest.TestCase):
             self.assertEqual((code, out), (2, ""), err)
             self.assertRegex(err, r"transept: a thread cannot be started: .*ulimit -u.*\n\Z")
 
+    def test_a_fleet_without_threads_ends_with_a_sentence(self):
+        if not may_be_run_by_nobody():
+            self.skipTest("the binary lies where another user cannot reach it")
+        for limit in (2, 3, 5, 6):
+            code, out, err = limited("serve", "g2p", "--port", "0", "--epd", "1E1D", as_nobody=True, NPROC=limit)
+            self.assertEqual((code, out), (2, ""), f"{limit}: {err}")
+            self.assertNotIn("src/thread.cpp", err, "libzmq ends the process that gives it no threads")
+
     def test_windows_of_audio_run_on_the_threads_that_can_be_had(self):
         if not may_be_run_by_nobody():
             self.skipTest("the binary lies where another user cannot reach it")
@@ -242,8 +250,12 @@ class EndsTest(unittest.TestCase):
         for limit in (0, 200):
             code, out, err = limited("dump", "encoder", "g2p", "hello", "--output", output, FSIZE=limit)
             self.assertEqual((code, out), (2, ""), err)
-            self.assertIn("not everything could be written", err)
+            self.assertIn("hidden.npy: File too large", err)
             self.assertEqual(list(self.scratch.iterdir()), [])
+        output.write_bytes(b"older")
+        self.assertEqual(limited("dump", "encoder", "g2p", "hello", "--output", output, FSIZE=200)[0], 2)
+        self.assertEqual(output.read_bytes(), b"older")
+        self.assertEqual(list(self.scratch.iterdir()), [output])
         code, _, err = run("dump", "encoder", "g2p", "hello", "--output", "/dev/full")
         self.assertEqual(code, 2)
         self.assertIn("/dev/full: not everything could be written", err)

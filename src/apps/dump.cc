@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "apps/engine_flags.h"
+#include "apps/transcript_files.h"
 #include "apps/verbs.h"
 #include "base/input_file.h"
 #include "base/log.h"
@@ -18,7 +19,10 @@
 namespace transept {
 namespace {
 
-// NumPy's format 1.0: a float32 array in C order.
+namespace fs = std::filesystem;
+
+// NumPy's format 1.0: a float32 array in C order. A file is written whole or not at all: half an array would be read as
+// one by somebody. A pipe or a device gets it as it comes.
 Status write_npy(const std::string& flag, const std::string& path, std::span<const int64_t> shape,
                  const std::vector<float>& values) {
   std::string dims;
@@ -31,6 +35,12 @@ Status write_npy(const std::string& flag, const std::string& path, std::span<con
   std::string preamble("\x93NUMPY\x01\x00", 8);
   preamble += static_cast<char>(header.size() & 0xFF);
   preamble += static_cast<char>(header.size() >> 8);
+  std::error_code error;
+  if (path != "-" && (fs::is_regular_file(path, error) || !fs::exists(path, error))) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return write_file(
+        path, str_cat(preamble, header, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+  }
   std::FILE* file = std::fopen(path == "-" ? "/dev/stdout" : path.c_str(), "wb");
   if (file == nullptr) return invalid_argument(flag, ": ", path, ": ", std::strerror(errno));
   bool written = std::fwrite(preamble.data(), 1, preamble.size(), file) == preamble.size();
@@ -38,9 +48,6 @@ Status write_npy(const std::string& flag, const std::string& path, std::span<con
   written &= std::fwrite(values.data(), sizeof(float), values.size(), file) == values.size();
   written &= std::fclose(file) == 0;
   if (written) return ok_status();
-  // Half an array would be read as one by somebody. What is no file (a pipe, a device) stays.
-  std::error_code error;
-  if (path != "-" && std::filesystem::is_regular_file(path, error)) std::filesystem::remove(path, error);
   return absl::DataLossError(str_cat(path, ": not everything could be written"));
 }
 

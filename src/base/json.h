@@ -49,7 +49,8 @@ class Json final {
   };
   // Parses one JSON value (RFC 8259, UTF-8) that fills `text`. If a key occurs twice, the last value wins. Errors:
   // kInvalidArgument, for more bytes or levels than `limits` and for invalid JSON (with line and column; a text of one
-  // line gives the column alone). error_param is the last key read, if any.
+  // line gives the column alone). error_param is the last key read, if any and
+  // no longer than a name.
   static StatusOr<Json> parse(std::string_view text, const ParseLimits& limits);
   static StatusOr<Json> parse(std::string_view text) { return parse(text, ParseLimits()); }
 

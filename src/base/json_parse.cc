@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/quoted.h"
 #include "base/strings.h"
 
 namespace transept {
@@ -37,6 +38,16 @@ struct KeyEqual {
 };
 using KeyPlaces = absl::flat_hash_set<size_t, KeyHash, KeyEqual>;
 
+// What was read last stands in single quotes in nlohmann's messages, however long it is: "...; last read: '"aaaa'", or
+// "[json.exception.out_of_range.406] number overflow parsing '1e999'".
+std::string without_long_token(std::string message) {
+  if (message.starts_with("[json.exception.")) message.erase(0, message.find("] ") + 2);
+  const size_t begin = message.find('\''), end = message.rfind('\'');
+  if (begin == end || end - begin - 1 <= kMaxQuotedBytes) return message;
+  const std::string token = in_quotes(std::string_view(message).substr(begin + 1, end - begin - 1));
+  return message.replace(begin, end - begin + 1, token);
+}
+
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(int max_depth, bool is_one_line) : max_depth_(max_depth), is_one_line_(is_one_line) {}
@@ -66,6 +77,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     // "[json.exception.parse_error.101] parse error at line 1, column 3: ..." -> from "line" on
     const size_t at = error_.find("parse error at ");
     if (at != std::string::npos) error_.erase(0, at + 15);
+    error_ = without_long_token(std::move(error_));
     // In a JSON line the only line has no number worth saying.
     if (is_one_line_ && error_.starts_with("line 1, ")) error_.erase(0, 8);
     return false;
@@ -152,7 +164,8 @@ StatusOr<Json> Json::parse(std::string_view text, const ParseLimits& limits) {
   if (!nlohmann::json::sax_parse(text.begin(), text.end(),
                                  static_cast<nlohmann::json_sax<nlohmann::json>*>(&builder))) {
     Status status = invalid_argument("not valid JSON: ", builder.error());
-    return builder.last_key().empty() ? status : with_param(std::move(status), builder.last_key());
+    const bool names_field = !builder.last_key().empty() && builder.last_key().size() <= kMaxQuotedBytes;
+    return names_field ? with_param(std::move(status), builder.last_key()) : status;
   }
   return builder.take();
 }

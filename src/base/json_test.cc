@@ -104,6 +104,20 @@ TEST(JsonParse, ErrorsNamePlaceAndKey) {
   EXPECT_EQ(error_param(value.status()), "bad");
 }
 
+TEST(JsonParse, ErrorsEchoNothingLong) {
+  const std::string many(100'000, '9');
+  for (const std::string& text :
+       {str_cat("{\"prompt\": \"", many), str_cat("{\"", many, "\" 1}"), str_cat("[", many, "e9999]"),
+        str_cat("[\"", many, "\\q\"]"), str_cat("[", many, ".x]")}) {
+    const Status status = Json::parse(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_LT(error_message(status).size(), 300u) << error_message(status).substr(0, 300);
+    EXPECT_LT(error_param(status).size(), 100u);
+    EXPECT_THAT(error_message(status), Not(HasSubstr("json.exception")));
+  }
+  EXPECT_THAT(error_message(Json::parse("[tru]").status()), HasSubstr("last read: '[tru]'"));
+}
+
 TEST(JsonParse, DepthIsLimited) {
   const auto nested = [](int depth) {
     return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');

@@ -6,6 +6,10 @@
 
 #include <array>
 #include <cstring>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "base/check.h"
 
@@ -19,6 +23,22 @@ std::string last_error() { return zmq().zmq_strerror(zmq().zmq_errno()); }
 
 // What the library calls when it no longer needs bytes.
 void let_go(void* /*bytes*/, void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
+
+// libzmq ends the process where it cannot start the threads that it makes with the first socket.
+Status try_threads() {
+  constexpr int kThreads = 2;  // one for connections, one that reaps closed sockets
+  std::latch all_are_there(1);
+  std::vector<std::jthread> threads;
+  Status status;
+  try {
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back([&] { all_are_there.wait(); });
+  } catch (const std::system_error& error) {
+    status = resource_exhausted("libzmq's threads cannot be started (", error.what(),
+                                "): the limit of processes (ulimit -u) or of the control group (pids.max) is reached");
+  }
+  all_are_there.count_down();
+  return status;
+}
 
 }  // namespace
 
@@ -35,6 +55,7 @@ Status check_zmq_address(std::string_view address) {
 
 StatusOr<std::unique_ptr<ZmqContext>> ZmqContext::create() {
   RETURN_IF_ERROR(load_zmq());
+  RETURN_IF_ERROR(try_threads());
   void* const context = zmq().zmq_ctx_new();
   if (context == nullptr) return resource_exhausted("libzmq: ", last_error());
   return std::unique_ptr<ZmqContext>(new ZmqContext(context));

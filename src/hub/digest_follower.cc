@@ -34,7 +34,7 @@ void DigestFollower::end(bool is_abandoned) {
 void DigestFollower::advance(int64_t size) {
   const MutexLock lock(mutex_);
   size_ = size;
-  changed_.notify_one();
+  if (size_ - read_ >= kPieceBytes) changed_.notify_one();  // each piece that comes would be too often
 }
 
 StatusOr<std::string> DigestFollower::finish() {
@@ -44,7 +44,8 @@ StatusOr<std::string> DigestFollower::finish() {
 
 int64_t DigestFollower::wait_beyond(int64_t done) {
   const MutexLock lock(mutex_);
-  while (size_ == done && !is_complete_) changed_.wait(mutex_);
+  read_ = done;
+  while (size_ - done < kPieceBytes && !is_complete_) changed_.wait(mutex_);
   return is_abandoned_ ? done : size_;
 }
 

@@ -27,13 +27,15 @@ class DigestFollower final {
  private:
   void run();
   void end(bool is_abandoned);
-  // Waits until there is something after `done`. Returns the end of what there is; `done` if there will be no more.
+  // Waits until there is a piece after `done`, or the rest. Returns the end of what there is; `done` if there will be
+  // no more.
   int64_t wait_beyond(int64_t done);
 
   const int fd_;
   Mutex mutex_;
   CondVar changed_;
   int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // when the thread last asked for more
   bool is_complete_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   StatusOr<std::string> digest_;  // the thread's until it has ended

@@ -47,10 +47,13 @@ std::unique_ptr<IncomingRequests::Place> IncomingRequests::enter(const std::stri
   auto num_of_peer =
       std::ranges::count_if(entries_, [&](const Entry& entry) { return !entry.is_dismissed && entry.peer == peer; });
   // More than one, where many came within kGrace.
-  while (num_of_peer >= options_.max_unhurried_per_peer && dismiss_slowest_of(&peer)) --num_of_peer;
-  while (count() >= options_.max_unhurried && dismiss_slowest_of(nullptr)) {
+  while (num_of_peer >= options_.max_unhurried_per_peer && dismiss_slowest_of(&peer, kGrace)) --num_of_peer;
+  while (num_of_peer >= options_.max_requests_per_peer && dismiss_slowest_of(&peer, {})) --num_of_peer;
+  while (count() >= options_.max_unhurried && dismiss_slowest_of(nullptr, kGrace)) {
   }
-  if (count() >= options_.max_requests) return nullptr;
+  while (count() >= options_.max_requests && dismiss_slowest_of(nullptr, {})) {
+  }
+  if (count() >= options_.max_requests || num_of_peer >= options_.max_requests_per_peer) return nullptr;
   const Mark begin{now, 0};
   entries_.push_back({peer, std::move(body), std::move(headers), now, now, 0, begin, begin});
   report();
@@ -59,15 +62,15 @@ std::unique_ptr<IncomingRequests::Place> IncomingRequests::enter(const std::stri
 
 bool IncomingRequests::dismiss_slowest() {
   const MutexLock lock(mutex_);
-  return dismiss_slowest_of(nullptr);
+  return dismiss_slowest_of(nullptr, kGrace);
 }
 
-bool IncomingRequests::dismiss_slowest_of(const std::string* peer) {
+bool IncomingRequests::dismiss_slowest_of(const std::string* peer, Duration grace) {
   const TimePoint now = clock_.now();
   Entry* slowest = nullptr;
   double least = kSlowBytesPerSecond;
   for (Entry& entry : entries_) {
-    if (entry.is_dismissed || now - entry.begin < kGrace || (peer != nullptr && entry.peer != *peer)) continue;
+    if (entry.is_dismissed || now - entry.begin < grace || (peer != nullptr && entry.peer != *peer)) continue;
     const double rate = bytes_per_second(entry, now);
     if (rate >= least) continue;
     least = rate;
@@ -84,7 +87,8 @@ bool IncomingRequests::dismiss_slowest_of(const std::string* peer) {
 
 double IncomingRequests::bytes_per_second(const Entry& entry, TimePoint now) {
   if (now - entry.last >= kStall) return 0;  // however much came before
-  return static_cast<double>(entry.num_bytes - entry.older.num_bytes) / std::max(1e-3, seconds(now - entry.older.time));
+  const double num_bytes = kHeadBytes + static_cast<double>(entry.num_bytes - entry.older.num_bytes);
+  return num_bytes / std::max(1e-3, seconds(now - entry.older.time));
 }
 
 void IncomingRequests::report() { metrics_.set_num_arriving(count()); }

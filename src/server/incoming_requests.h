@@ -21,13 +21,18 @@ class IncomingRequests final {
 
  public:
   struct Options {
-    int32_t max_requests = 512;           // further ones are refused, unless one is evicted
+    int32_t max_requests = 512;           // a new one evicts a hurried one; without any it is refused
     int32_t max_unhurried = 128;          // a new one evicts slow ones, the slowest first, until there are fewer
     int32_t max_unhurried_per_peer = 64;  // the same for one address
+    int32_t max_requests_per_peer = 256;  // as max_requests, so that other addresses find places
   };
   // A body is slow if its rate over the last seconds is below kSlowBytesPerSecond, and its head came at least kGrace
-  // ago.
+  // ago. Where all places are taken, kGrace is not waited for: many that come at once and bring nothing would keep out
+  // who comes after them.
   static constexpr double kSlowBytesPerSecond = 64 << 10;
+  // Counted as if they had come with the head. Who waits longest is then the slowest of those that sent nothing, and
+  // nobody is slow in his first 16 ms.
+  static constexpr double kHeadBytes = 1 << 10;
   static constexpr Duration kGrace = std::chrono::milliseconds(250);
 
   // Borrows `metrics` and `clock`.
@@ -51,7 +56,8 @@ class IncomingRequests final {
   };
 
   // Adds a body. Null: there is no room. While `peer`, or all peers together, have as many as may be slow, the slowest
-  // of them is evicted (answered 429 with its `headers`) if it is slow.
+  // of them is evicted (answered 429 with its `headers`) if it is slow; while they have as many as may be at all, also
+  // before its kGrace.
   std::unique_ptr<Place> enter(const std::string& peer, std::shared_ptr<IncomingBody> body, HttpHeaders headers = {});
   // Evicts the slowest of all, to free memory. False: none is slow.
   bool dismiss_slowest();
@@ -78,7 +84,8 @@ class IncomingRequests final {
     return static_cast<int32_t>(entries_.size()) - num_dismissed_;
   }
   void report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool dismiss_slowest_of(const std::string* peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: of all
+  // peer: null for all.
+  bool dismiss_slowest_of(const std::string* peer, Duration grace) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static double bytes_per_second(const Entry& entry, TimePoint now);
 
   const Options options_;

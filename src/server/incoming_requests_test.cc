@@ -104,6 +104,50 @@ TEST_F(IncomingRequestsTest, NobodyGivesWayWhoIsQuickOrNew) {
   EXPECT_NE(enter("b").place, nullptr);
 }
 
+TEST_F(IncomingRequestsTest, WhereAllPlacesAreTakenWhoWaitsLongestGivesWayBeforeItsGrace) {
+  std::vector<Client> clients;
+  for (const char* peer : {"a", "b", "c", "d", "e", "f"}) {
+    clients.push_back(enter(peer));
+    pass(0.01);
+  }
+  clients[0].place->note(20'000);
+  clients[2].place->note(1);
+  Client seventh = enter("g");
+  EXPECT_NE(seventh.place, nullptr);
+  EXPECT_TRUE(clients[1].is_refused());
+  Client last = enter("g");
+  EXPECT_TRUE(clients[2].is_refused());
+  EXPECT_FALSE(clients[0].is_refused()) << "it is quick";
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(enter("many"));
+    EXPECT_NE(clients.back().place, nullptr) << i;
+    pass(0.02);
+    last.place->note(static_cast<size_t>(i + 1) * 4000);
+  }
+  EXPECT_FALSE(last.is_refused()) << "its body comes quickly";
+}
+
+TEST_F(IncomingRequestsTest, OneAddressLeavesPlacesForOthers) {
+  IncomingRequests some(
+      {.max_requests = 6, .max_unhurried = 4, .max_unhurried_per_peer = 3, .max_requests_per_peer = 4}, metrics_,
+      clock_);
+  std::vector<Client> flood;
+  const auto add = [&](const std::string& peer) {
+    Client client;
+    client.place = some.enter(peer, client.body);
+    flood.push_back(std::move(client));
+    return flood.back().place != nullptr;
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(add("flood"));
+  EXPECT_FALSE(add("flood")) << "no more of one address, and none of it is slow yet";
+  EXPECT_TRUE(add("other"));
+  pass(0.02);
+  EXPECT_TRUE(add("flood"));
+  EXPECT_TRUE(flood[0].is_refused()) << "of its own";
+  EXPECT_FALSE(flood[5].is_refused());
+  EXPECT_EQ(some.num_incoming(), 5);
+}
+
 TEST_F(IncomingRequestsTest, WhatCountsIsTheSpeedOfTheLastSeconds) {
   Client stalls = enter("a"), steady = enter("b");
   size_t sent = 0;

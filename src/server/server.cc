@@ -11,6 +11,11 @@
 #include "server/transcription_ask.h"
 
 namespace transept {
+namespace {
+
+constexpr int32_t kMinArrivingPerPeer = 16;  // one address may be many people's
+
+}  // namespace
 
 bool is_loopback_host(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -43,9 +48,11 @@ void Server::serve(LoadedModel model, std::unique_ptr<Instance> instance) {
   admission_ = std::make_unique<Admission>(
       options_.queue, [this] { return engine_->num_queued(); }, clock_);
   incoming_ = std::make_unique<IncomingRequests>(
-      IncomingRequests::Options{.max_requests = options_.queue.max_requests,
-                                .max_unhurried = options_.max_arriving,
-                                .max_unhurried_per_peer = options_.max_arriving_per_peer},
+      IncomingRequests::Options{
+          .max_requests = options_.queue.max_requests,
+          .max_unhurried = options_.max_arriving,
+          .max_unhurried_per_peer = options_.max_arriving_per_peer,
+          .max_requests_per_peer = std::max(kMinArrivingPerPeer, options_.queue.max_requests / 2)},
       metrics_, clock_);
   StatusOr<SpeechModel> speech = SpeechModel::of(model_, *engine_);
   const Status why_no_speech = speech.status();
