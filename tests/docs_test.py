@@ -27,8 +27,8 @@ def foreign_flags():
     """{tool: spellings of its flags} of docs/flags.md, which the binary prints from its table."""
     text = (ROOT / "docs" / "flags.md").read_text(encoding="utf-8").partition("## Flags of other tools")[2]
     sections = re.split(r"^### (.*)$", text, flags=re.M)[1:]
-    return {name: set(re.findall(r"`(--?[\w-]+)", "\n".join(row.split(" | ")[0] for row in rows.splitlines() if row.startswith("| `"))))
-            for name, rows in zip(sections[::2], sections[1::2])}
+    return {name: set(re.findall(r"`(--?[\w-]+)", "\n".join(item.split("`: ")[0] for item in re.split(r"^\* ", items, flags=re.M)[1:])))
+            for name, items in zip(sections[::2], sections[1::2])}
 
 
 def named_in(text):

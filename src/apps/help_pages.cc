@@ -70,34 +70,32 @@ std::string man_commands(std::span<const std::string_view> commands) {
   return out + ".fi\n";
 }
 
-// "|" ends a cell.
-std::string cell(std::string_view text) {
+// Text whose signs mean nothing to Markdown.
+std::string prose(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '|' || c == '*' || c == '<' || c == '_') out += '\\';
+    if (c == '*' || c == '<' || c == '_') out += '\\';
     out += c;
   }
   return out;
 }
 
-// Code in a cell: a backslash stands before "|" alone.
-std::string code_cell(std::string_view text) {
-  std::string out = "`";
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out + "`";
-}
+// Lists and no tables: what a flag means is a paragraph at times.
+constexpr size_t kPageWidth = 150;
 
-std::string markdown_rows(const std::vector<FlagSpec>& table, std::string_view group) {
+std::string list_item(std::string_view text) { return str_cat("* ", wrapped(text, 2, kPageWidth), "\n"); }
+
+std::string markdown_items(const std::vector<FlagSpec>& table, std::string_view group) {
   std::string out;
   for (const FlagSpec& flag : table) {
     if (flag.group != group || !flag.refusal.empty()) continue;
-    const std::string letter = flag.letter == 0 ? "" : code_cell(str_cat("-", flag.letter)) + ", ";
+    const std::string letter = flag.letter == 0 ? "" : str_cat("`-", flag.letter, "`, ");
     const std::string name = str_cat("--", flag.name, flag.value_name.empty() ? "" : " ", flag.value_name);
-    out += str_cat("| ", letter, code_cell(name), " | ", cell(flag.default_text), " | ", cell(flag.help), " | ",
-                   flag.is_advanced ? "`--help-all`" : "`--help`", " |\n");
+    const std::string default_text =
+        flag.default_text.empty() ? "" : str_cat(" (default: ", prose(flag.default_text), ")");
+    const std::string listed = flag.is_advanced ? " *Listed by `--help-all`.*" : "";
+    const std::string end = flag.help.ends_with('.') ? "" : ".";
+    out += list_item(str_cat(letter, "`", name, "`", default_text, ": ", prose(flag.help), end, listed));
   }
   return out;
 }
@@ -105,34 +103,34 @@ std::string markdown_rows(const std::vector<FlagSpec>& table, std::string_view g
 // Groups of flags that several verbs have alike are printed once.
 std::string markdown_groups() {
   struct Section {
-    std::string title, rows;
+    std::string title, items;
     std::vector<std::string> verbs;
   };
   std::vector<Section> sections;
   for (const Verb& verb : verbs()) {
     const std::vector<FlagSpec> table = verb.flags();
     for (const std::string& group : groups(table)) {
-      std::string rows = markdown_rows(table, group);
-      if (rows.empty()) continue;
+      std::string items = markdown_items(table, group);
+      if (items.empty()) continue;
       const auto same = std::find_if(sections.begin(), sections.end(), [&](const Section& section) {
-        return section.title == group && section.rows == rows;
+        return section.title == group && section.items == items;
       });
-      Section& section = same == sections.end() ? sections.emplace_back(Section{group, std::move(rows), {}}) : *same;
+      Section& section = same == sections.end() ? sections.emplace_back(Section{group, std::move(items), {}}) : *same;
       section.verbs.push_back(str_cat("`", verb.name, "`"));
     }
   }
   std::string out;
   for (const Section& section : sections) {
-    out += str_cat("\n### ", section.title, ": ", join(section.verbs, ", "),
-                   "\n\n| flag | default | meaning | listed by |\n|---|---|---|---|\n", section.rows);
+    out += str_cat("\n### ", section.title, "\n\n",
+                   wrapped(str_cat("Of ", join(section.verbs, ", "), ".\n"), 0, kPageWidth), "\n", section.items);
   }
   return out;
 }
 
 std::string foreign_meaning(const ForeignFlag& row) {
   switch (row.kind) {
-    case ForeignFlag::Kind::kNothing: return str_cat("accepted, no effect: ", cell(row.why));
-    case ForeignFlag::Kind::kRefused: return str_cat("refused: ", cell(row.why));
+    case ForeignFlag::Kind::kNothing: return str_cat("accepted, no effect: ", prose(row.why));
+    case ForeignFlag::Kind::kRefused: return str_cat("refused: ", prose(row.why));
     default: break;
   }
   if (row.ours.empty()) return "accepted: it is so anyway";
@@ -141,7 +139,7 @@ std::string foreign_meaning(const ForeignFlag& row) {
   std::string ours(row.ours);
   std::replace(ours.begin(), ours.end(), '=', ' ');
   if (const size_t at = ours.find("{}"); at != std::string::npos) ours.replace(at, 2, row.value_name);
-  return code_cell(ours);
+  return str_cat("`", ours, "`");
 }
 
 std::string markdown_foreign() {
@@ -149,17 +147,17 @@ std::string markdown_foreign() {
   for (const ForeignFlag& row : all_foreign_flags()) {
     if (row.tool != tool) {
       tool = row.tool;
-      out += str_cat("\n### ", tool, "\n\n| flag | here | verbs |\n|---|---|---|\n");
+      out += str_cat("\n### ", tool, "\n\n");
     }
     std::vector<std::string> names;
     for (const std::string_view spelling : split(row.spellings, ' ')) {
       const std::string_view value = row.value.empty() || row.value_name.empty() ? row.value_name : row.value;
-      names.push_back(code_cell(str_cat(spelling, value.empty() ? "" : " ", value)));
+      names.push_back(str_cat("`", spelling, value.empty() ? "" : " ", value, "`"));
     }
-    std::vector<std::string> of;
-    for (const std::string_view verb : split(row.verbs, ' ')) of.emplace_back(verb);
-    out += str_cat("| ", join(names, ", "), " | ", foreign_meaning(row), " | ",
-                   row.verbs.empty() ? "all with these flags" : join(of, ", "), " |\n");
+    std::vector<std::string> verbs;
+    for (const std::string_view verb : split(row.verbs, ' ')) verbs.emplace_back(verb);
+    const std::string of = row.verbs.empty() ? "" : str_cat(" *Of ", join(verbs, ", "), ".*");
+    out += list_item(str_cat(join(names, ", "), ": ", foreign_meaning(row), ".", of));
   }
   return out;
 }
@@ -219,15 +217,15 @@ std::string overview_man() {
 }
 
 std::string flags_markdown() {
-  std::string out = str_cat(kIntroduction, "\n## Verbs\n\n| verb | arguments | |\n|---|---|---|\n");
+  std::string out = str_cat(kIntroduction, "\n## Verbs\n\n");
   for (const Verb& verb : verbs()) {
-    out += str_cat("| ", code_cell(verb.name), " | ", verb.usage.empty() ? "" : code_cell(verb.usage), " | ",
-                   cell(verb.summary), " |\n");
+    const std::string name = str_cat("`", verb.name, verb.usage.empty() ? "" : " ", verb.usage, "`");
+    out += list_item(str_cat(name, ": ", prose(verb.summary), "."));
   }
   out += "\n## Flags by group\n" + markdown_groups();
   return out +
          "\n## Flags of other tools\n\nThey work, are accepted and said to mean nothing, or are refused with what to "
-         "do.\n" +
+         "do.\nWithout a verb: of all that have these flags.\n" +
          markdown_foreign();
 }
 

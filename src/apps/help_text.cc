@@ -10,24 +10,6 @@ namespace {
 
 constexpr size_t kHelpColumn = 38, kWidth = 110;
 
-// Wraps words at `width` columns, continuation lines indented.
-std::string wrapped(std::string_view text, size_t indent, size_t width) {
-  std::string out;
-  size_t column = indent;
-  for (const std::string_view word : split(text, ' ')) {
-    if (column + word.size() + 1 > width && column > indent) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
-
 bool is_shown(const FlagSpec& flag, bool all) { return flag.refusal.empty() && (all || !flag.is_advanced); }
 
 std::string format_flag(const FlagSpec& flag) {

@@ -77,6 +77,23 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return answer;
 }
 
+std::string wrapped(std::string_view text, size_t indent, size_t width) {
+  std::string out;
+  size_t column = indent;
+  for (const std::string_view word : split(text, ' ')) {
+    if (column + word.size() + 1 > width && column > indent) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
 std::string format_bytes(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);

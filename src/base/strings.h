@@ -45,6 +45,9 @@ std::string str_cat(const Parts&... parts) {
 // Joins "a", "b", "c" with ", " to "a, b, c".
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// Wraps words at `width` columns, continuation lines indented. The first line begins at column `indent`.
+std::string wrapped(std::string_view text, size_t indent, size_t width);
+
 // Views into `text`. Keeps empty parts: "" is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);
 // Removes spaces, tabs and line ends at both ends.

@@ -30,8 +30,8 @@ class IncomingRequests final {
   // ago. Where all places are taken, kGrace is not waited for: many that come at once and bring nothing would keep out
   // who comes after them.
   static constexpr double kSlowBytesPerSecond = 64 << 10;
-  // Counted as if they had come with the head. Who waits longest is then the slowest of those that sent nothing, and
-  // nobody is slow in his first 16 ms.
+  // Counted as if they had come with the head. Of bodies without bytes the oldest is then the slowest, and none
+  // is slow in its first 16 ms.
   static constexpr double kHeadBytes = 1 << 10;
   static constexpr Duration kGrace = std::chrono::milliseconds(250);
 

@@ -164,13 +164,21 @@ std::string asked_by(const FeatureRow& row) {
   return join(parts, ", ");
 }
 
+// Of a line of a table; the whole name stands below it.
+std::string short_name(std::string_view name) {
+  constexpr size_t kMaxBytes = 110;
+  if (name.size() <= kMaxBytes) return std::string(name);
+  const size_t end = name.find_last_of(",;:", kMaxBytes);
+  return str_cat(name.substr(0, end), ", ...");
+}
+
 constexpr std::string_view kIntroduction =
     "# What this version does\n\n"
     "Printed by `transept features --markdown` from the table in `src/core/capabilities.h`, which start-up checks "
     "flags "
     "and\nmodel files against; a test compares the two. `yes` holds for every attention backend, else the cell names "
     "those that have\nthe feature. What is refused is refused by the name that asked for it, with the reason given "
-    "here.\n";
+    "here.\nBelow each table stands what a feature is asked for by, and why some models do not have it.\n";
 
 }  // namespace
 
@@ -244,28 +252,32 @@ Status check_features(const EngineConfig& config, const ModelConfig& model) {
 std::string features_markdown() {
   const auto backends = all_backends();
   const std::vector<FamilyColumn> columns = family_columns();
+  constexpr size_t kWidth = 150;
   const std::string names = join({attention_backend_names().begin(), attention_backend_names().end()}, ", ");
-  std::string out(kIntroduction);
+  std::string out = str_cat(kIntroduction, "\nAttention backends: ", names, ".\n");
   for (const FamilyColumn& column : columns) {
     out += str_cat("\n", column.name, " models: ", column.families, ".\n");
   }
   std::string_view group;
+  std::string items;  // of the table before
   for (const FeatureRow& row : kFeatures) {
     if (row.group != group) {
       group = row.group;
-      out += str_cat("\n## ", group, "\n\n| feature | asked for by |");
-      std::string rule = "|---|---|";
+      if (!items.empty()) out += "\n" + std::exchange(items, {});
+      out += str_cat("\n## ", group, "\n\n| feature |");
+      std::string rule = "|---|";
       for (const FamilyColumn& column : columns) {
-        out += str_cat(" ", column.name, " models on ", names, " |");
+        out += str_cat(" ", column.name, " |");
         rule += "---|";
       }
-      out += str_cat(" why not |\n", rule, "---|\n");
+      out += str_cat("\n", rule, "\n");
     }
     const PrintedRow printed = print_row(row, columns, backends);
-    out += str_cat("| ", row.name, " | ", asked_by(row), " | ", join(printed.cells, " | "), " | ",
-                   join(printed.reasons, "; "), " |\n");
+    out += str_cat("| ", short_name(row.name), " | ", join(printed.cells, " | "), " |\n");
+    const std::string reasons = printed.reasons.empty() ? "" : str_cat(". ", join(printed.reasons, "; "));
+    items += str_cat("* ", wrapped(str_cat(row.name, ": ", asked_by(row), reasons), 2, kWidth), "\n");
   }
-  return out;
+  return out + "\n" + items;
 }
 
 std::string features_text() {
