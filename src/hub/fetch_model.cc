@@ -203,6 +203,7 @@ class ModelFetch final {
 }  // namespace
 
 StatusOr<FetchedModel> fetch_model(const HubSettings& settings, const RepoName& repo, const FetchOptions& options) {
+  RETURN_IF_ERROR(settings.endpoint_error);
   FetchControl control(options.on_progress);
   ASSIGN_OR_RETURN(Workers workers, Workers::create(settings, options, control));
   return ModelFetch(repo, settings, options, workers, control).run();

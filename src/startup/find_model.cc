@@ -76,6 +76,7 @@ Status nowhere(const std::string& name) {
 
 StatusOr<std::string> fetch(const HubSettings& settings, const RepoName& repo, const FindModelOptions& find,
                             bool is_urgent) {
+  RETURN_IF_ERROR(settings.endpoint_error);
   log_info(repo.text(), ": fetching from ", settings.endpoint, " into ", settings.cache_dir);
   FetchOptions options;
   options.parts = find.parts;
