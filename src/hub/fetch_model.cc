@@ -197,7 +197,7 @@ class ModelFetch final {
   FetchControl& control_;
   std::string commit_;
   std::optional<std::vector<ListedFile>> new_tree_;  // a listing that the cache has not
-  std::map<std::string, HubSize> sizes_;              // of a listing
+  std::map<std::string, HubSize> sizes_;             // of a listing
 };
 
 }  // namespace
