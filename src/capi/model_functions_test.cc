@@ -63,7 +63,8 @@ TEST_F(ModelFunctions, LoadingSaysWhatIsWrong) {
   options.max_queued_requests = 1;
   options.options_json = transept_str(R"({"dtype": "float7"})");
   EXPECT_EQ(transept_model_load(folder.c_str(), &options, &model, error_.out()), TRANSEPT_INVALID_ARGUMENT);
-  EXPECT_THAT(error_.message(), HasSubstr("float7"));
+  EXPECT_EQ(error_.message(), "dtype float7: unknown; this version has auto, float32, bfloat16, float16");
+  EXPECT_EQ(error_.field(), "dtype");
   EXPECT_EQ(model, nullptr);
 }
 
