@@ -7,7 +7,7 @@
 #include "base/folder_testing.h"
 #include "core/capabilities.h"
 #include "startup/load_engine.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "weights/safetensors_testing.h"
 #include "weights/torch_file_testing.h"
 
@@ -43,7 +43,7 @@ std::string why(const TestFolder& dir) {
   config.model = dir.path();
   const SteadyClock clock;
   const Status loaded = load_engine(config, clock).status();
-  const Status packed = pack_model(config, dir.path() + "-packed", [] { return true; }).status();
+  const Status packed = testing::pack(config, dir.path() + "-packed").status();
   EXPECT_EQ(packed.message(), loaded.message());
   return error_message(loaded);
 }
