@@ -1,4 +1,4 @@
-// For tests: packing that nobody interrupts.
+// For tests: packing without an interruption.
 #pragma once
 
 #include <string>
