@@ -138,6 +138,10 @@ class ForeignFlagTest(unittest.TestCase):
             self.assertIn(f'one model at a time: "g2p" and "{flags[-1]}" are two', err)
             self.assertIn(why, err)
         self.assertNotIn("quantisation", run("serve", "g2p", "b")[2])
+        for flags in (["--served-model-name", "--port", "80"], ["--served-model-name", "--port=80"], ["--served-model-name=--port"]):
+            code, out, err = run("serve", "g2p", *flags)
+            self.assertEqual((code, out), (2, ""), flags)
+            self.assertIn("--served-model-name wants a name, and --port", err)
 
     def test_what_begins_like_a_flag_is_one_unless_it_is_a_file(self):
         for verb, arguments in (("translate", ["-otxt"]), ("generate", ["-x"]), ("tokenize", ["-word"])):

@@ -88,6 +88,18 @@ class WhereTest(HubCase):
         self.assertIn("config.json", self.refused("download", "acme/g2p", HF_HUB_OFFLINE="1"))
         self.assertEqual(self.hub.log, [])
 
+    def test_an_endpoint_that_is_refused_stops_what_needs_the_network(self):
+        add_g2p(self.hub)
+        self.download()
+        wrong = {"HF_ENDPOINT": "http://me:pass@127.0.0.1"}
+        for cached in (("generate", "acme/g2p", "hello"), ("models",), ("rm", "acme/g2p", "--yes")):
+            code, out, err = self.run_hub(*cached, **wrong)
+            self.assertEqual((code, err), (0, ""), out)
+        for fetching in (("download", "acme/g2p"), ("generate", "acme/g2p", "hello")):
+            said = self.refused(*fetching, **wrong)
+            self.assertIn('HF_ENDPOINT: the URL "http://***@127.0.0.1": it holds a user name', said)
+            self.assertNotIn("pass", said)
+
     def test_no_network(self):
         self.hub.close()
         began = time.monotonic()

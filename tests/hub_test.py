@@ -505,7 +505,29 @@ class VerbsTest(HubCase):
         (self.repo_folder() / "blobs" / "abc.incomplete").write_bytes(b"12345")
         model, = self.listed()["models"]
         self.assertEqual(model["incomplete_bytes"], 5)
-        self.assertIn("model.safetensors is missing", model["revisions"][0]["reason"])
+        self.assertEqual(model["revisions"][0]["reason"], "not whole: the cache lacks model.safetensors of it")
+
+    def test_what_was_cut_is_told_and_comes_again(self):
+        add_g2p(self.hub)
+        snapshot, files = self.download(), files_of(G2P)
+        for name in ("tokenizer.json", "config.json", "model.safetensors"):
+            os.truncate(snapshot / name, len(files[name]) // 2)
+            model, = self.listed()["models"]
+            cut = f"{name} (cut: {len(files[name]) // 2} of {len(files[name])} bytes)"
+            self.assertEqual(model["revisions"][0]["reason"], f"not whole: the cache lacks {cut} of it")
+            for verb in (("generate", "acme/g2p", "hello"), ("download", "acme/g2p")):
+                self.assertIn(f"lacks {cut} of it", self.refused(*verb, HF_HUB_OFFLINE="1"))
+            self.assertEqual((self.download() / name).read_bytes(), files[name])
+            self.assertTrue(self.listed()["models"][0]["revisions"][0]["runs"])
+
+    def test_what_a_person_changed_stays(self):
+        add_g2p(self.hub)
+        snapshot = self.download()
+        for settings in ('{"max_new_tokens": 3}', json.dumps({"max_new_tokens": 3, "note": "x" * 5000})):
+            (snapshot / "generation_config.json").write_text(settings)
+            self.download()
+            self.assertEqual((snapshot / "generation_config.json").read_text(), settings)
+            self.assertTrue(self.listed()["models"][0]["revisions"][0]["runs"])
 
     def test_rm_asks(self):
         add_g2p(self.hub)

@@ -15,7 +15,7 @@ import numpy as np
 from .errors import InvalidArgumentError
 
 BYTES: Final = (bytes, bytearray, memoryview)
-_MOST = 2**31 - 1
+_MOST = 2**31 - 1  # of 32 bits, as the engine's ids are
 _MOST_SECONDS = 10**6  # the engine's
 
 
@@ -62,9 +62,12 @@ def ids_of(name: str, value: Any) -> list[int]:
     try:
         if bool in set(map(type, value)):
             raise TypeError
-        return [operator.index(token_id) for token_id in value]
+        ids = [operator.index(token_id) for token_id in value]
     except TypeError:
         raise TypeError(f"{name}: ids are whole numbers; {shown(value)} has others") from None
+    if ids and not -_MOST <= min(ids) <= max(ids) <= _MOST:
+        raise InvalidArgumentError(f"{name}: ids are whole numbers up to {_MOST}; {shown(value)} has others", name)
+    return ids
 
 
 def path_of(name: str, value: Any) -> str:
@@ -116,15 +119,15 @@ _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = 60
 
 
-def _plain(value: Any) -> Any:
+def _python_scalar(value: Any) -> Any:
     """Numbers and flags of numpy."""
     if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float, str)):
         return value.item()
     raise TypeError
 
 
-_json = json.JSONEncoder(allow_nan=False, default=_plain).encode
-_texts = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+_json = json.JSONEncoder(allow_nan=False, default=_python_scalar).encode
+_texts = json.JSONEncoder(ensure_ascii=False, default=_python_scalar).encode
 
 
 def _encode(value: Any) -> str:

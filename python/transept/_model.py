@@ -6,11 +6,14 @@ import atexit
 import json
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
+
+import numpy as np
 
 from . import _core
 from ._checks import ids_of, object_json, path_of, text_argument, tokens_of, whole
+from ._own_names import own_names
 from .errors import InvalidArgumentError, TranseptError, UnsupportedError
 
 MOST_THREADS = 1024  # of an engine, and engines of a model
@@ -34,12 +37,14 @@ class EngineModel:
         options: dict[str, Any],
         max_queued_requests: int = 0,
         argument: str = "model",
+        names: Mapping[str, str] = {},
     ) -> None:
-        """`argument`: what the caller's face calls `model`."""
+        """`argument`: what the caller's face calls `model`. `names`: what it calls the engine's options."""
         given = {name: value for name, value in options.items() if value is not None}
         path = path_of(argument, model)
         queued = whole("max_queued_requests", max_queued_requests, 0)
-        self.core: _core.Model = _core.load(path, object_json(given), 0, queued)
+        with own_names(names):
+            self.core: _core.Model = _core.load(path, object_json(given), 0, queued)
         self.info: dict[str, Any] = json.loads(self.core.info())
         self._vocabularies: dict[bool, Vocabulary] = {}
         _open.add(self)
@@ -109,8 +114,8 @@ class Tokenizer:
         return self._model.core.tokenize(text_argument("text", text), decoder_side, add_special_tokens, source_lang, target_lang)
 
     def decode(self, token_ids: Union[int, Sequence[int]], skip_special_tokens: bool = False) -> str:
-        ids = [token_ids] if isinstance(token_ids, int) else ids_of("token_ids", token_ids)
-        return self._model.core.detokenize(ids, skip_special_tokens)
+        given = [token_ids] if isinstance(token_ids, (int, np.integer)) else token_ids
+        return self._model.core.detokenize(ids_of("token_ids", given), skip_special_tokens)
 
     def convert_ids_to_tokens(self, token_ids: Sequence[int], *, decoder_side: bool = True) -> list[str]:
         return [self._model.core.token_spelling(token_id, decoder_side) for token_id in ids_of("token_ids", token_ids)]

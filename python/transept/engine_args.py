@@ -105,7 +105,7 @@ class EngineArgs:
             if not 0 <= gib * _GIB <= _MOST_BYTES:
                 raise InvalidArgumentError(f"swap_space must be GiB of memory from 0 on, not {gib}", "swap_space")
             options["swap_space"] = int(gib * _GIB)
-        return EngineModel(self.model, options, self.max_queued_requests)
+        return EngineModel(self.model, options, self.max_queued_requests, names={"kv_cache_memory": "kv_cache_memory_bytes"})
 
 
 _NAMES: Final = frozenset(field.name for field in fields(EngineArgs))

@@ -55,6 +55,8 @@ class LLM:
         """
         if timeout != 0:
             seconds("timeout", timeout)
+        if use_tqdm and use_tqdm is not True and not callable(use_tqdm):
+            raise TypeError(f"use_tqdm must be True, False or a class such as tqdm, not {shown(use_tqdm)}")
         if isinstance(prompts, str) and type(sampling_params) is SamplingParams and not use_tqdm and not encoder_output:
             # The same in fewer words: what Python does to a request is time that the engine sleeps.
             result = answer_patiently(self._model, prompts, sampling_params, timeout)
@@ -76,7 +78,8 @@ class LLM:
     ) -> list[ScoreOutput]:
         """The log-probability of each decoder prompt, given its encoder prompt. Nothing is generated.
 
-        `decoder_prompts`: one for each prompt; None: prompts are {"encoder_prompt", "decoder_prompt"}.
+        `decoder_prompts`: one for each prompt; None: prompts are {"encoder_prompt", "decoder_prompt"}. Raises
+        InvalidArgumentError for a prompt without one: the decoder's own start has nothing to be scored.
         """
         parts = _parts_of_all(prompts)
         if decoder_prompts is not None:
@@ -85,6 +88,10 @@ class LLM:
                 what = f"decoder_prompts has {len(given)} items for {len(parts)} prompts"
                 raise InvalidArgumentError(what, "decoder_prompts")
             parts = [part._replace(decoder=decoder_of(decoder)) for part, decoder in zip(parts, given)]
+        for position, part in enumerate(parts):
+            if part.decoder is None:
+                what = f"decoder_prompts: there is none for prompts[{position}]: give the text or the ids to score"
+                raise InvalidArgumentError(what, "decoder_prompts")
         texts = params_of_each(sampling_params, len(parts))
         requests = [(part, fields_json(own, part.fields)) for part, own in zip(parts, texts)]
         results = run_in_order(self._model, requests, _core.SCORE)

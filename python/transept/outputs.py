@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
+from ._saved_result import AnyResult
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class CompletionOutput:
         cumulative_logprob: float,
         beam_score: float,
         finish_reason: Optional[str],
-        result: _core.Result,
+        result: AnyResult,
         logprobs: Optional[SampleLogprobs] = None,
     ) -> None:
         self.index = index
@@ -119,7 +119,7 @@ class CompletionOutput:
 class RequestOutput:
     """The answers of a request. `prompt` is the decoder's, which the answers continue; `encoder_prompt` the encoder's."""
 
-    def __init__(self, request_id: str, result: _core.Result, outputs: Optional[list[CompletionOutput]] = None) -> None:
+    def __init__(self, request_id: str, result: AnyResult, outputs: Optional[list[CompletionOutput]] = None) -> None:
         self.request_id = request_id
         self._result = result
         self._outputs = outputs
@@ -185,7 +185,7 @@ class RequestOutput:
 class ScoreOutput:
     """The log-probability of a decoder prompt, given an encoder prompt."""
 
-    def __init__(self, request_id: str, result: _core.Result) -> None:
+    def __init__(self, request_id: str, result: AnyResult) -> None:
         self.request_id = request_id
         self.score: float = result.score  # the sum over the prompt's tokens but the first
         self._result = result

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Optional, Union
 
+import numpy as np
+
 from ._checks import finite, json_of, shown, whole
 from ._foreign import check_foreign
 from .errors import InvalidArgumentError, UnsupportedError
@@ -104,7 +106,7 @@ class SamplingParams:
     def to_json(self) -> str:
         """The fields of docs/api.md as one object."""
         members = [  # whole numbers on a short way: a request often comes with parameters of its own
-            f'"{name}": {value}' if type(value) is int and value.bit_length() < 64 else f'"{name}": {_field_json(name, value)}'
+            f'{_name_json(name)}: {value}' if type(value) is int and value.bit_length() < 64 else f'{_name_json(name)}: {_field_json(name, value)}'
             for name, value in self.__dict__.items()
             if value is not None and name != "output_kind"
         ]
@@ -129,28 +131,33 @@ def _init_and_judge(self: SamplingParams, *args: Any, **given: Any) -> None:
 SamplingParams.__init__ = _init_and_judge  # type: ignore[method-assign]
 
 
+def _name_json(name: str) -> str:
+    """A caller may set attributes of any name: the engine warns of those that it does not know."""
+    return f'"{name}"' if name in _NAMES else json_of("an attribute's name", name)
+
+
 def _field_json(name: str, value: Any) -> str:
     if type(value) is float and value - value == 0:
         return repr(value)
     if isinstance(value, int) and value.bit_length() >= 64:
         raise InvalidArgumentError(f"{name} must be a number of 64 bits, not {shown(value)}", name)
     try:
-        plain = _plain(value)
+        listed = _listed(value)
     except RecursionError:
         raise InvalidArgumentError(f"{name} holds itself, or is nested too deep: {shown(value)}", name) from None
-    return json_of(name, plain)
+    return json_of(name, listed)
 
 
-def _plain(value: Any) -> Any:
-    """Lists of tuples, arrays and sets; numbers of numpy."""
+def _listed(value: Any) -> Any:
+    """Lists of tuples, arrays and sets; numbers of numpy, also as keys."""
     if isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key.item() if isinstance(key, np.generic) else key: _listed(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
+        return [_listed(item) for item in value]
     return value
 
 

@@ -13,11 +13,31 @@ from . import _core
 from ._checks import BYTES, finite, lists_of_tokens, lists_of_tokens_or_none, object_json, shown, tokens_of, whole
 from ._foreign import refuse_unless
 from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
+from ._own_names import own_names
 from ._requests import run_in_order, submit_patiently
 from .errors import InvalidArgumentError, UnsupportedError
 from .inputs import Parts
 
 Tokens = Sequence[str]
+# What the engine's fields are called here.
+_OWN_NAMES = {
+    "bad_words_ids": "suppress_sequences",
+    "decoder_prompt": "target_prefix",
+    "dtype": "compute_type",
+    "encoder_prompt": "source",
+    "max_tokens": "max_decoding_length",
+    "min_tokens": "min_decoding_length",
+    "n": "num_hypotheses",
+    "num_beams": "beam_size",
+    "prompt": "source",
+    "quantization": "compute_type",
+    "replicas": "inter_threads",
+    "suppress_tokens": "disable_unk",
+    "temperature": "sampling_temperature",
+    "threads": "intra_threads",
+    "top_k": "sampling_topk",
+    "top_p": "sampling_topp",
+}
 
 
 @dataclass
@@ -69,14 +89,16 @@ class _AsyncResult(Generic[R]):
     def done(self) -> bool:
         """Whether result() would not wait."""
         if self._core_result is None and self._stream is not None:
-            self._core_result = self._stream.next(0.0)
+            with own_names(_OWN_NAMES):
+                self._core_result = self._stream.next(0.0)
         return self._core_result is not None
 
     def result(self) -> R:
         """Waits. Raises the error of the request."""
         if self._core_result is None:
             assert self._stream is not None
-            self._core_result = self._stream.next()
+            with own_names(_OWN_NAMES):
+                self._core_result = self._stream.next()
         made: R = self._make(self._core_result)
         return made
 
@@ -116,7 +138,7 @@ class Translator:
         options: dict[str, Any] = dict(types_of("Translator", compute_type))
         options["replicas"] = whole("inter_threads", inter_threads, 1, MOST_THREADS)
         options["threads"] = whole("intra_threads", intra_threads, 0, MOST_THREADS)
-        self._model = EngineModel(model_path, options, argument="model_path")
+        self._model = EngineModel(model_path, options, argument="model_path", names=_OWN_NAMES)
         self._compute_type = compute_type
         self._replicas = inter_threads
 
@@ -171,9 +193,10 @@ class Translator:
         if len(prefixes) != len(sources):
             raise InvalidArgumentError(f"{len(sources)} sources and {len(prefixes)} prefixes", "target_prefix")
         requests = [search.request(tokens, prefix) for tokens, prefix in zip(sources, prefixes)]
-        if asynchronous:
-            return [AsyncTranslationResult(submit_patiently(self._model, part, fields, 0), search.result) for part, fields in requests]
-        return [search.result(result) for result in run_in_order(self._model, requests, 0)]
+        with own_names(_OWN_NAMES):
+            if asynchronous:
+                return [AsyncTranslationResult(submit_patiently(self._model, part, fields, 0), search.result) for part, fields in requests]
+            return [search.result(result) for result in run_in_order(self._model, requests, 0)]
 
     def translate_iterable(
         self,
@@ -222,11 +245,13 @@ class Translator:
         search = _Search(self, {**_DEFAULTS, **locals(), "beam_size": 1})
         prefix = None if target_prefix is None else tokens_of("target_prefix", target_prefix)
         part, fields = search.request(tokens_of("source", source), prefix, {"logprobs": 0} if return_log_prob else {})
-        stream = submit_patiently(self._model, part, fields, _core.STREAM)
+        with own_names(_OWN_NAMES):
+            stream = submit_patiently(self._model, part, fields, _core.STREAM)
         spell = self._model.vocabulary(True).tokens
         step = 0
         while not stream.has_ended:
-            piece = stream.next()
+            with own_names(_OWN_NAMES):
+                piece = stream.next()
             if piece is None or len(piece) == 0:
                 continue
             _, _, ids, _, _, reason = piece.output(0)
@@ -263,9 +288,10 @@ class Translator:
             ids = [*self._model.vocabulary(True).ids(wanted), end]
             encoder = self._source_ids(tokens, max_input_length)
             requests.append((Parts(encoder, self._with_start(ids), {}), json.dumps({"prompt_logprobs": 0})))
-        if asynchronous:
-            return [AsyncScoringResult(submit_patiently(self._model, part, fields, _core.SCORE), self._scoring) for part, fields in requests]
-        return [self._scoring(result) for result in run_in_order(self._model, requests, _core.SCORE)]
+        with own_names({**_OWN_NAMES, "decoder_prompt": "target"}):
+            if asynchronous:
+                return [AsyncScoringResult(submit_patiently(self._model, part, fields, _core.SCORE), self._scoring) for part, fields in requests]
+            return [self._scoring(result) for result in run_in_order(self._model, requests, _core.SCORE)]
 
     def score_iterable(
         self,

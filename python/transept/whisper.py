@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._checks import path_of, whole
+from ._checks import path_of, shown, whole
 from ._foreign import check_foreign, refuse_unless
 from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
+from ._own_names import own_names
 from ._progress import tqdm_class
 from .errors import UnsupportedError
 from .whisper_options import (
@@ -48,6 +49,17 @@ _SIZES = (
     + ("distil-small.en", "distil-large-v3", "distil-large-v3.5", "large-v3-turbo", "turbo")
 )
 _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+# What the engine's fields are called here.
+_OWN_NAMES = {
+    "download_dir": "download_root",
+    "dtype": "compute_type",
+    "hf_token": "use_auth_token",
+    "logprob_threshold": "log_prob_threshold",
+    "quantization": "compute_type",
+    "skip_silence": "vad_filter",
+    "temperature_increment_on_fallback": "temperature",
+    "threads": "cpu_threads",
+}
 _PREPENDED = "\"'“¿([{-"
 _APPENDED = "\"'.。,，!！?？:：”)]}、"
 
@@ -124,7 +136,7 @@ class WhisperModel:
         options.update(revision=revision, download_dir=download_root, local_files_only=local_files_only)
         if isinstance(use_auth_token, str):
             options["hf_token"] = use_auth_token
-        self._model = EngineModel(model_size_or_path, options, argument="model_size_or_path")
+        self._model = EngineModel(model_size_or_path, options, argument="model_size_or_path", names=_OWN_NAMES)
         if not self._model.info["takes_audio"]:
             self._model.core.stop()
             kind = self._model.info["model_type"]
@@ -223,8 +235,9 @@ class WhisperModel:
         if not self.is_multilingual:
             return "en", 1.0, [("en", 1.0)]
         options = engine_options({"skip_silence": vad_filter, "sure_language": 0})
-        job = self._model.core.transcribe(_audio_of(audio), "", "", options)
-        guesses = job.languages()
+        with own_names(_OWN_NAMES):
+            job = self._model.core.transcribe(_audio_of(audio), "", "", options)
+            guesses = job.languages()
         job.cancel()
         return (*guesses[0], guesses) if guesses else ("", 0.0, [])
 
@@ -240,6 +253,8 @@ class BatchedInferencePipeline:
     """Transcribes with several windows of a file at once, cut at pauses."""
 
     def __init__(self, model: WhisperModel) -> None:
+        if not isinstance(model, WhisperModel):
+            raise TypeError(f"model must be a WhisperModel, not {shown(model)}")
         self.model = model
 
     def transcribe(
@@ -329,8 +344,9 @@ class _Call:
         if not model.is_multilingual:
             language = None
         core = model._model.core
-        job = core.transcribe(_audio_of(audio), language or "", task, engine_options(options))
-        return self._segments(job), self._info(model, job, language)
+        with own_names(_OWN_NAMES):
+            job = core.transcribe(_audio_of(audio), language or "", task, engine_options(options))
+            return self._segments(job), self._info(model, job, language)
 
     def _info(self, model: WhisperModel, job: _core.Transcription, language: Optional[str]) -> TranscriptionInfo:
         duration = job.duration() or 0.0
@@ -346,7 +362,8 @@ class _Call:
         number = 0
         try:
             while True:
-                item = job.next()
+                with own_names(_OWN_NAMES):
+                    item = job.next()
                 if bar is not None:
                     bar.update(job.done_seconds - bar.n)
                 if item is None:

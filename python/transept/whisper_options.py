@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from ._checks import finite, ids_of, object_json
+from ._checks import BYTES, finite, ids_of, object_json, shown
 from ._foreign import refuse_unless
 from .errors import InvalidArgumentError, UnsupportedError
 
@@ -67,8 +67,13 @@ def clips_of(clip_timestamps: Union[str, Sequence[float], Sequence[Mapping[str, 
         return "0"
     if isinstance(clip_timestamps, str):
         return clip_timestamps or "0"
+    if isinstance(clip_timestamps, BYTES) or not isinstance(clip_timestamps, Iterable):
+        what = "must be a str or a list of seconds, or of dicts with start and end"
+        raise TypeError(f"clip_timestamps {what}, not {shown(clip_timestamps)}")
     times: list[float] = []
     for clip in clip_timestamps:
+        if isinstance(clip, Mapping) and not {"start", "end"} <= clip.keys():
+            raise InvalidArgumentError(f"clip_timestamps: a clip has start and end, not {shown(clip)}", "clip_timestamps")
         times += [clip["start"], clip["end"]] if isinstance(clip, Mapping) else [clip]
     return ",".join(repr(finite("clip_timestamps", time)) for time in times) or "0"
 

@@ -19,10 +19,9 @@ constexpr std::string_view kVerb = "download";
 Status print_cached(const HubSettings& settings, const RepoName& repo) {
   const CachedModel cached = find_cached(CacheRepo(settings.cache_dir, repo.id), repo.revision, ModelParts::kAll);
   if (cached.state != CachedModel::State::kComplete) {
-    return absl::FailedPreconditionError(
-        str_cat(repo.text(), ": the cache ", settings.cache_dir,
-                cached.missing.empty() ? " does not have it" : str_cat(" lacks ", join(cached.missing, ", "), " of it"),
-                "; nothing is fetched while ", settings.offline_by, " is set: unset it"));
+    return absl::FailedPreconditionError(str_cat(repo.text(), ": the cache ", settings.cache_dir, " ",
+                                                 words_on_lack(cached), "; nothing is fetched while ",
+                                                 settings.offline_by, " is set: unset it"));
   }
   log_info(repo.text(), ": the cache has it; whether the hub has a newer one was not asked, as ", settings.offline_by,
            " is set");

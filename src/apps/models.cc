@@ -19,7 +19,7 @@ std::string reason_against(const CacheRepo& repo, const CachedRevision& revision
   const CachedModel found = find_cached(repo, revision.commit, ModelParts::kAll);
   const bool is_whole = found.state == CachedModel::State::kComplete || found.state == CachedModel::State::kUncertain;
   if (!is_whole && !found.may_run && !found.missing.empty()) {
-    return str_cat("not whole: ", join(found.missing, ", "), found.missing.size() == 1 ? " is" : " are", " missing");
+    return str_cat("not whole: the cache ", words_on_lack(found));
   }
   // Errors name the folder's files by their whole paths.
   std::string message = error_message(check_model_folder(revision.snapshot));

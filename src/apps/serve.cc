@@ -126,6 +126,7 @@ int run_fleet(const Flags& flags, EpdPlan plan, const ServeSettings& settings, c
 
 // vLLM's flags of several values or another meaning leave words over.
 Status one_model_at_a_time(const Flags& flags) {
+  RETURN_IF_ERROR(served_model_names(flags).status());
   const std::vector<std::string>& words = flags.positional();
   std::string hint;
   if (flags.has("served-model-name")) hint = "; each of several names has a --served-model-name of its own";

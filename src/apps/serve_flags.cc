@@ -89,10 +89,7 @@ Status read_access(const Flags& flags, ServerOptions& options) {
     return invalid_argument(flags.name_of("allowed-local-media-path"), " ", options.allowed_local_media_path,
                             ": no such folder");
   }
-  options.served_model_names = flags.texts("served-model-name");
-  for (const std::string& name : options.served_model_names) {
-    if (name.empty()) return invalid_argument(flags.name_of("served-model-name"), ": the name is empty");
-  }
+  ASSIGN_OR_RETURN(options.served_model_names, served_model_names(flags));
   if (options.served_model_names.empty()) {
     options.served_model_names.push_back(default_model_name(flags.positional().at(0)));
   }
@@ -273,6 +270,18 @@ std::vector<FlagSpec> serve_flags() {
   for (FlagSpec& flag : epd_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : instance_flags()) table.push_back(std::move(flag));
   return table;
+}
+
+StatusOr<std::vector<std::string>> served_model_names(const Flags& flags) {
+  std::vector<std::string> names = flags.texts("served-model-name");
+  for (const std::string& name : names) {
+    if (name.empty()) return invalid_argument(flags.name_of("served-model-name"), ": the name is empty");
+    if (name.starts_with('-')) {
+      return invalid_argument(flags.name_of("served-model-name"), " wants a name, and ", name,
+                              " begins as a flag does");
+    }
+  }
+  return names;
 }
 
 Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptions& options) {

@@ -31,6 +31,10 @@ Status fit_connections(const Flags& flags, uint64_t max_descriptors, ServerOptio
 // is given. Errors: a flag out of range, by name; an --api-key-file that cannot be read, or holds no key; a
 // --chat-template that is no file.
 StatusOr<ServeSettings> serve_settings(const Flags& flags);
+
+// What --served-model-name says. Errors: a name that is empty, or begins with '-': a flag whose value was left out
+// takes the next flag for it.
+StatusOr<std::vector<std::string>> served_model_names(const Flags& flags);
 // Of --log-format, the level, and --log-prompts where there is such a flag. Errors: a format that is none.
 StatusOr<AccessLog::Options> log_options(const Flags& flags);
 

@@ -113,7 +113,9 @@ transept_code transept_model_load(const char* name, const transept_model_options
     ASSIGN_OR_RETURN(LoadOptions load, load_options(options));
     ASSIGN_OR_RETURN(load.config.model, model_folder_of(name, load.config));
     auto handle = std::make_unique<transept_model>();
-    ASSIGN_OR_RETURN(handle->shared, SharedModel::load(load.config, load.engine));
+    StatusOr<std::shared_ptr<SharedModel>> shared = SharedModel::load(load.config, load.engine);
+    if (!shared.ok()) return in_words_of_options(shared.status());
+    handle->shared = std::move(shared).value();
     *model = handle.release();
     return ok_status();
   });

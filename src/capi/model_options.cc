@@ -1,5 +1,7 @@
 #include "capi/model_options.h"
 
+#include <algorithm>
+
 #include "capi/option_table.h"
 #include "request/field_reader.h"
 #include "startup/engine_ranges.h"
@@ -57,7 +59,31 @@ Status check_no_nul(const Json& options) {
   return ok_status();
 }
 
+// The option of the flag "kv-cache-dtype"; "": there is none.
+std::string option_of_flag(std::string_view flag) {
+  std::string name(flag);
+  std::ranges::replace(name, '-', '_');
+  const bool is_option = std::ranges::any_of(kRows, [&](const auto& row) { return row.name == name; });
+  return is_option ? name : "";
+}
+
 }  // namespace
+
+Status in_words_of_options(const Status& status) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz-";
+  std::string message = error_message(status), field = error_param(status);
+  for (size_t at = message.find("--"); at != std::string::npos; at = message.find("--", at + 1)) {
+    const size_t begin = at + 2, end = std::min(message.find_first_not_of(kLetters, begin), message.size());
+    const std::string option = option_of_flag(std::string_view(message).substr(begin, end - begin));
+    const bool is_word = at == 0 || message[at - 1] == ' ' || message[at - 1] == '(';  // and no part of a path
+    if (option.empty() || !is_word) continue;
+    message.replace(at, end - at, option);
+    if (at == 0 && field.empty()) field = option;
+  }
+  if (status.ok() || message == status.message()) return status;
+  const Status said(status.code(), message);
+  return field.empty() ? said : with_param(said, field);
+}
 
 StatusOr<ModelOptions> model_options_of(const Json& options) {
   ModelOptions config;

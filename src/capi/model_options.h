@@ -22,6 +22,10 @@ struct ModelOptions : EngineConfig {
 // words.
 StatusOr<ModelOptions> model_options_of(const Json& options);
 
+// The error of load_engine in words of options: a flag's name becomes that of its option ("--kv-cache-dtype x:
+// unknown": "kv_cache_dtype x: unknown"), and the option that the message begins with is its field.
+Status in_words_of_options(const Status& status);
+
 // The folder of a folder's, a bundled model's or a hub's name. Fetches what is not in the cache. Errors: find_model's.
 StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options);
 

@@ -45,6 +45,19 @@ TEST(Options, HaveTheNamesAndZerosOfOtherLibraries) {
   EXPECT_EQ(model_options_of(json(R"({"threads": 0})")).value().threads, 0);
 }
 
+TEST(OptionTable, ErrorsOfLoadingNameOptions) {
+  const auto said = [](std::string_view message) { return in_words_of_options(invalid_argument(message)); };
+  EXPECT_EQ(error_message(said("--kv-cache-dtype x: not with --device y, but with --dtype")),
+            "kv_cache_dtype x: not with device y, but with dtype");
+  EXPECT_EQ(error_param(said("--kv-cache-dtype x: unknown")), "kv_cache_dtype");
+  EXPECT_EQ(error_param(said("m/config.json: give --dtype")), "") << "the file is what is wrong";
+  for (const char* message : {"--nnodes 2: --, --dtypes and ---dtype", "/models/x--dtype: no such folder"}) {
+    EXPECT_EQ(error_message(said(message)), message);
+  }
+  EXPECT_EQ(error_param(in_words_of_options(field_error("model", "--dtype"))), "model");
+  EXPECT_TRUE(in_words_of_options(ok_status()).ok());
+}
+
 TEST(Options, ErrorsNameWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"block_size": 0})", "block_size must be a whole number from 1 to 1024, not 0"},

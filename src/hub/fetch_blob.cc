@@ -13,6 +13,7 @@
 #include "base/disk_sync.h"
 #include "hub/blob_lock.h"
 #include "hub/digest_follower.h"
+#include "hub/whole_file.h"
 
 namespace transept {
 namespace {
@@ -30,9 +31,7 @@ std::optional<int64_t> size_of(const std::string& path) {
 }
 
 bool is_there(const CacheRepo& cache, const FetchTask& task) {
-  const std::optional<int64_t> size = size_of(cache.blob(task.remote.etag));
-  // A small file that was changed by hand stays; a large one of another size was cut.
-  return size.has_value() && (!is_sha256(task.remote.etag) || size == task.remote.size.value_or(*size));
+  return is_whole_file(cache.blob(task.remote.etag), {task.remote.size, is_sha256(task.remote.etag)});
 }
 
 // ETAG.incomplete, and what of it is known. Owns the descriptor.

@@ -14,6 +14,7 @@
 #include "hub/cache_layout.h"
 #include "hub/fetch_blob.h"
 #include "hub/hub_client.h"
+#include "hub/whole_file.h"
 
 namespace transept {
 namespace {
@@ -103,7 +104,7 @@ class ModelFetch final {
     std::vector<std::string> paths;
     for (const ListedFile& file : *files) {
       paths.push_back(file.path);
-      if (file.lfs_size.has_value()) large_sizes_[file.path] = *file.lfs_size;
+      sizes_[file.path] = file.hub_size();
     }
     return paths;
   }
@@ -142,11 +143,8 @@ class ModelFetch final {
   }
 
   bool is_there(const std::string& file) const {
-    if (!cache_.has_file(commit_, file)) return false;
-    const auto large = large_sizes_.find(file);
-    std::error_code error;
-    return large == large_sizes_.end() ||
-           fs::file_size(cache_.pointer(commit_, file), error) == static_cast<uintmax_t>(large->second);
+    const auto listed = sizes_.find(file);
+    return is_whole_file(cache_.pointer(commit_, file), listed == sizes_.end() ? HubSize{} : listed->second);
   }
 
   Status fetch(const std::vector<std::string>& files) {
@@ -199,12 +197,13 @@ class ModelFetch final {
   FetchControl& control_;
   std::string commit_;
   std::optional<std::vector<ListedFile>> new_tree_;  // a listing that the cache has not
-  std::map<std::string, int64_t> large_sizes_;
+  std::map<std::string, HubSize> sizes_;             // of a listing
 };
 
 }  // namespace
 
 StatusOr<FetchedModel> fetch_model(const HubSettings& settings, const RepoName& repo, const FetchOptions& options) {
+  RETURN_IF_ERROR(settings.endpoint_error);
   FetchControl control(options.on_progress);
   ASSIGN_OR_RETURN(Workers workers, Workers::create(settings, options, control));
   return ModelFetch(repo, settings, options, workers, control).run();

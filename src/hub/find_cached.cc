@@ -1,9 +1,11 @@
 #include "hub/find_cached.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/input_file.h"
 #include "base/json.h"
+#include "hub/whole_file.h"
 
 namespace transept {
 namespace {
@@ -43,18 +45,20 @@ std::vector<std::string> all_files(const std::string& folder, const SelectedFile
   return files;
 }
 
-// Of a listing: a large file that was cut short is missing. Small ones may have been changed by hand.
+// `listed` may be empty: sizes are not compared then.
 std::vector<std::string> missing_files(const CacheRepo& repo, const std::string& commit,
                                        const std::vector<ListedFile>& listed, const std::vector<std::string>& files) {
   std::vector<std::string> missing;
   for (const std::string& file : files) {
-    std::error_code error;
-    const uintmax_t size = fs::file_size(repo.pointer(commit, file), error);
-    bool is_there = !error && repo.has_file(commit, file);
-    for (const ListedFile& entry : listed) {
-      if (entry.path == file && entry.lfs_size.has_value()) is_there &= size == static_cast<uintmax_t>(*entry.lfs_size);
+    if (!repo.has_file(commit, file)) {
+      missing.push_back(file);
+      continue;
     }
-    if (!is_there) missing.push_back(file);
+    const auto entry = std::ranges::find(listed, file, &ListedFile::path);
+    const std::string path = repo.pointer(commit, file);
+    if (entry == listed.end() || is_whole_file(path, entry->hub_size())) continue;
+    std::error_code error;
+    missing.push_back(str_cat(file, " (cut: ", fs::file_size(path, error), " of ", entry->content_size(), " bytes)"));
   }
   return missing;
 }
@@ -69,11 +73,13 @@ CachedModel find_cached(const CacheRepo& repo, const std::string& revision, Mode
   found.snapshot = repo.snapshot(*commit);
   const std::vector<std::string> here = files_in(found.snapshot);
   const StatusOr<SelectedFiles> of_folder = select_files(here, parts);
+  const std::optional<std::vector<ListedFile>> listed = repo.read_tree(*commit);
   if (of_folder.ok()) {
-    found.missing = missing_files(repo, *commit, {}, all_files(found.snapshot, *of_folder));
+    const std::vector<std::string> files = all_files(found.snapshot, *of_folder);
+    found.missing = missing_files(repo, *commit, listed.value_or(std::vector<ListedFile>()), files);
     found.may_run = found.missing.empty();
   }
-  if (const auto listed = repo.read_tree(*commit)) {
+  if (listed.has_value()) {
     std::vector<std::string> paths;
     for (const ListedFile& file : *listed) paths.push_back(file.path);
     const StatusOr<SelectedFiles> wanted = select_files(paths, parts);
@@ -92,6 +98,10 @@ CachedModel find_cached(const CacheRepo& repo, const std::string& revision, Mode
   if (!has_vocabulary(here)) found.missing.emplace_back("tokenizer.json");
   found.state = found.missing.empty() ? CachedModel::State::kComplete : CachedModel::State::kUncertain;
   return found;
+}
+
+std::string words_on_lack(const CachedModel& cached) {
+  return cached.missing.empty() ? "does not have it" : str_cat("lacks ", join(cached.missing, ", "), " of it");
 }
 
 }  // namespace transept

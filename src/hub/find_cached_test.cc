@@ -26,11 +26,13 @@ class FindCachedTest : public ::testing::Test {
     fs::create_directories(repo_.snapshot(kCommit));
     std::ofstream(repo_.pointer(kCommit, name)) << content;
   }
-  void list(const std::vector<std::string>& names, std::optional<int64_t> size_of_weights = {}) {
+  // `size`: of every file but weights.
+  void list(const std::vector<std::string>& names, std::optional<int64_t> size_of_weights = {}, int64_t size = 0) {
     std::vector<ListedFile> files;
     for (const std::string& name : names) {
       ListedFile file;
       file.path = name;
+      file.size = size;
       if (name.ends_with(".safetensors") && size_of_weights.has_value()) {
         file.lfs_size = size_of_weights;
         file.lfs_sha256 = std::string(64, 'c');
@@ -48,6 +50,7 @@ class FindCachedTest : public ::testing::Test {
 TEST_F(FindCachedTest, Nothing) {
   EXPECT_EQ(find().state, State::kNone);
   EXPECT_EQ(find_cached(repo_, "other", ModelParts::kAll).state, State::kNone);
+  EXPECT_EQ(words_on_lack(find()), "does not have it");
   add("config.json", "{}");
   EXPECT_EQ(find().state, State::kNone) << "no weights";
   EXPECT_FALSE(find().may_run);
@@ -67,8 +70,25 @@ TEST_F(FindCachedTest, AListingDecides) {
   add("model.safetensors", "12");
   found = find();
   EXPECT_EQ(found.state, State::kPartial) << "cut short";
-  EXPECT_THAT(found.missing, ElementsAre("model.safetensors"));
+  EXPECT_FALSE(found.may_run);
+  EXPECT_THAT(found.missing, ElementsAre("model.safetensors (cut: 2 of 3 bytes)"));
   EXPECT_EQ(find(ModelParts::kTokenizer).state, State::kComplete);
+}
+
+TEST_F(FindCachedTest, ASmallFileThatWasCutDoesNotRun) {
+  list({"config.json", "merges.txt", "vocab.json", "model.safetensors"}, 3, 9);
+  add("config.json", R"({"a": 11})");
+  add("merges.txt", "a b\nc d\ne");
+  add("vocab.json", "{}");
+  add("model.safetensors", "123");
+  EXPECT_EQ(find().state, State::kComplete) << "a shorter object of JSON was changed by hand";
+  add("merges.txt", "a b\n");
+  EXPECT_EQ(find().state, State::kPartial);
+  EXPECT_FALSE(find().may_run);
+  EXPECT_THAT(find().missing, ElementsAre("merges.txt (cut: 4 of 9 bytes)"));
+  EXPECT_EQ(words_on_lack(find()), "lacks merges.txt (cut: 4 of 9 bytes) of it");
+  add("vocab.json", R"({"a":)");
+  EXPECT_THAT(find().missing, ElementsAre("vocab.json (cut: 5 of 9 bytes)", "merges.txt (cut: 4 of 9 bytes)"));
 }
 
 TEST_F(FindCachedTest, AllShardsOfTheIndex) {

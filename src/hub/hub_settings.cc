@@ -118,7 +118,8 @@ StatusOr<HubSettings> HubSettings::from(const Getter& getter) {
   settings.endpoint = variables.text({"HF_ENDPOINT"}, std::string(kDefaultEndpoint));
   while (settings.endpoint.ends_with('/')) settings.endpoint.pop_back();
   if (const auto origin = url_origin(settings.endpoint); !origin.ok()) {
-    return with_prefix(origin.status(), "HF_ENDPOINT");
+    settings.endpoint_error = with_prefix(origin.status(), "HF_ENDPOINT");
+    settings.endpoint.clear();  // no message then shows a password
   }
   const std::string caches = variables.text({"XDG_CACHE_HOME"}, home_folder(getter) + "/.cache");
   const std::string home = variables.path({"HF_HOME"}, caches + "/huggingface");

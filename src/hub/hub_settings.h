@@ -13,7 +13,8 @@
 namespace transept {
 
 struct HubSettings {
-  std::string endpoint;    // HF_ENDPOINT, without a slash at its end
+  std::string endpoint;    // HF_ENDPOINT, without a slash at its end; "" beside endpoint_error
+  Status endpoint_error;   // why HF_ENDPOINT is no http or https URL: of what needs the network, and of nothing else
   std::string cache_dir;   // HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ...
   std::string token;       // HF_TOKEN, HUGGING_FACE_HUB_TOKEN, or the file HF_TOKEN_PATH ($HF_HOME/token); "": none
   std::string token_from;  // where it came from, for messages
@@ -25,8 +26,8 @@ struct HubSettings {
 
   using Getter = std::function<std::optional<std::string>(const std::string& name)>;
 
-  // Errors (kInvalidArgument), naming the variable: an endpoint that is no http or https URL; a timeout that is not 1
-  // to 86400; a token with a space or control character inside (the token is never shown).
+  // Errors (kInvalidArgument), naming the variable: a timeout that is not 1 to 86400; a token with a space or control
+  // character inside (the token is never shown).
   static StatusOr<HubSettings> from(const Getter& variable);
   static StatusOr<HubSettings> from_environment();
 

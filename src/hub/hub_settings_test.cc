@@ -44,11 +44,14 @@ TEST(HubSettingsTest, PathsExpandAsInPython) {
 TEST(HubSettingsTest, Endpoint) {
   EXPECT_TRUE(settings({}).endpoint.starts_with("https://"));
   EXPECT_EQ(settings({{"HF_ENDPOINT", "http://mirror:80/base//"}}).endpoint, "http://mirror:80/base");
-  EXPECT_FALSE(HubSettings::from(getter({{"HF_ENDPOINT", "mirror"}})).ok());
-  const Status named = HubSettings::from(getter({{"HF_ENDPOINT", "https://me:pass@mirror/a"}})).status();
-  EXPECT_EQ(error_message(named), "HF_ENDPOINT: the URL \"https://***@mirror/a\": it holds a user name");
+  EXPECT_TRUE(settings({}).endpoint_error.ok());
+  EXPECT_FALSE(settings({{"HF_ENDPOINT", "mirror"}}).endpoint_error.ok());
+  const HubSettings named = settings({{"HF_ENDPOINT", "https://me:pass@mirror/a"}, {"HF_HOME", "/h"}});
+  EXPECT_EQ(error_message(named.endpoint_error), "HF_ENDPOINT: the URL \"https://***@mirror/a\": it holds a user name");
+  EXPECT_EQ(named.endpoint, "");
+  EXPECT_EQ(named.cache_dir, "/h/hub") << "the cache needs no endpoint";
   for (const char* endpoint : {"http:/me:pass@mirror", "http://me:pass/x@mirror", "me:pass@mirror", "http:me:pass@h"}) {
-    const Status refused = HubSettings::from(getter({{"HF_ENDPOINT", endpoint}})).status();
+    const Status refused = settings({{"HF_ENDPOINT", endpoint}}).endpoint_error;
     EXPECT_FALSE(refused.ok());
     EXPECT_EQ(error_message(refused).find("pass"), std::string::npos) << refused;
   }

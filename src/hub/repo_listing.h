@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "hub/whole_file.h"
 
 namespace transept {
 
@@ -26,6 +27,7 @@ struct ListedFile {
 
   // Bytes of the file itself: `size` may be that of its pointer.
   int64_t content_size() const { return lfs_size.value_or(size); }
+  HubSize hub_size() const { return {content_size(), lfs_size.has_value()}; }
 };
 
 struct RepoInfo {

@@ -111,6 +111,14 @@ std::string what_it_has(std::span<const std::string> paths) {
 
 StatusOr<SelectedFiles> select_files(std::span<const std::string> paths, ModelParts parts) {
   if (!contains(paths, kConfig)) {
+    for (const WeightForm& form : kWeightForms) {
+      for (const std::string_view name : {form.single, form.index}) {
+        // What lies beside whole weights does not say whose they are.
+        if (contains(paths, name)) {
+          return not_found("the repository has ", name, " and no config.json, which says what model it is");
+        }
+      }
+    }
     return not_found("the repository has no config.json, so it holds no model as transformers publishes them; it has ",
                      what_it_has(paths));
   }

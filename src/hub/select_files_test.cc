@@ -75,6 +75,10 @@ TEST(SelectFilesTest, WhatIsThereInstead) {
   EXPECT_THAT(message({"config.json", "tf_model.h5"}), HasSubstr("tf_model.h5, config.json: weights of TensorFlow"));
   EXPECT_THAT(message({"README.md", "adapter_config.json", "adapter_model.safetensors"}),
               HasSubstr("it has adapter_config.json, adapter_model.safetensors: an adapter (LoRA), not a model"));
+  for (const char* weights : {"model.safetensors", "pytorch_model.bin", "model.safetensors.index.json"}) {
+    EXPECT_EQ(message({"flax_model.msgpack", "adapter_config.json", weights}),
+              str_cat("the repository has ", weights, " and no config.json, which says what model it is"));
+  }
   EXPECT_THAT(message({"ggml-tiny.bin", "x.pt"}),
               HasSubstr("it has ggml-tiny.bin, x.pt: models of whisper.cpp, which are read as files"));
   EXPECT_THAT(message({"config.json", "onnx/model.onnx", "tokenizer.json"}),

@@ -1,5 +1,6 @@
 #include "python/fields.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -34,6 +35,11 @@ bool append_value(PyObject* value, std::string& json) {
   return is_written;
 }
 
+// A caller may set attributes of any name, and to_json() escapes them.
+bool needs_no_escape(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); });
+}
+
 // As SamplingParams.to_json() has it. Of `members` it skips what is None, and what is no field of a request.
 bool append_members(PyObject* members, std::string& json) {
   PyObject *name = nullptr, *value = nullptr;
@@ -42,6 +48,7 @@ bool append_members(PyObject* members, std::string& json) {
     if (value == Py_None) continue;
     const std::string_view key = utf8_of(name);
     if (key == "output_kind") continue;
+    if (!needs_no_escape(key)) return false;
     if (json.size() > 1) json += ", ";
     json.append("\"").append(key).append("\": ");
     if (!append_value(value, json)) return false;

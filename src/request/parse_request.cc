@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/quoted.h"
 #include "request/field_reader.h"
 #include "request/prompt_reader.h"
 #include "request/request.h"
@@ -18,7 +19,7 @@ std::string unknown_field_warning(const std::string& name, FieldRoutes route) {
   }
   const std::string shown_name = name.substr(0, kMaxShownName);
   const std::string guess = nearest(shown_name, names);
-  return str_cat("unknown field \"", shown_name, "\" is ignored",
+  return str_cat("unknown field ", in_quotes(shown_name, kMaxShownName), " is ignored",
                  guess.empty() ? "" : str_cat("; did you mean \"", guess, "\"?"));
 }
 

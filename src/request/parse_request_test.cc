@@ -181,6 +181,9 @@ TEST(ParseRequest, UnknownFieldsAreWarnings) {
   EXPECT_THAT(request->warnings, ElementsAre("unknown field \"temprature\" is ignored; did you mean \"temperature\"?",
                                              "unknown field \"zzzzzzzz\" is ignored",
                                              "unknown field \"promt\" in prompt is ignored; did you mean \"prompt\"?"));
+  EXPECT_THAT(parse("{\"prompt\": \"x\", \"a\\n\\u001bb\": 1}")->warnings,
+              ElementsAre("unknown field \"a\\n\\x1bb\" is ignored"))
+      << "a log's line stays one";
   Json many = Json::object();
   many.set("prompt", "x");
   for (int i = 0; i < 1000; ++i) many.set(str_cat("field", i), i);

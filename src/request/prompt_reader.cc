@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/quoted.h"
 #include "request/field_reader.h"
 
 namespace transept {
@@ -26,7 +27,7 @@ void warn_unknown(const Json& object, std::string_view where, std::vector<std::s
     if (warnings.size() >= kMaxWarnings) return;
     const std::string name = key.substr(0, kMaxShownName);
     const std::string guess = nearest(name, {std::begin(kMembers), std::end(kMembers)});
-    warnings.push_back(str_cat("unknown field \"", name, "\" in ", where, " is ignored",
+    warnings.push_back(str_cat("unknown field ", in_quotes(name, kMaxShownName), " in ", where, " is ignored",
                                guess.empty() ? "" : str_cat("; did you mean \"", guess, "\"?")));
   }
 }

@@ -1,7 +1,6 @@
 #include "startup/features.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "attention/backends.h"
 #include "quantized/quantization_config.h"
@@ -79,10 +78,6 @@ Status list_files_features(const ModelConfig& model, std::vector<AskedFeature>& 
   const bool is_off = use != nullptr && use->is_bool() && !use->as_bool();
   for (const char* key : {"sliding_window", "attention_window"}) {
     if (!is_off && is_given(model.raw.find(key))) asked.push_back({Feature::kSlidingWindow, file + key});
-  }
-  std::error_code error;
-  if (const std::string adapter = model.path + "/adapter_config.json"; std::filesystem::exists(adapter, error)) {
-    asked.push_back({Feature::kLora, adapter});
   }
   return ok_status();
 }

@@ -76,6 +76,7 @@ Status nowhere(const std::string& name) {
 
 StatusOr<std::string> fetch(const HubSettings& settings, const RepoName& repo, const FindModelOptions& find,
                             bool is_urgent) {
+  RETURN_IF_ERROR(settings.endpoint_error);
   log_info(repo.text(), ": fetching from ", settings.endpoint, " into ", settings.cache_dir);
   FetchOptions options;
   options.parts = find.parts;
@@ -91,11 +92,9 @@ StatusOr<std::string> fetch(const HubSettings& settings, const RepoName& repo, c
 }
 
 Status offline(const HubSettings& settings, const RepoName& repo, const CachedModel& cached) {
-  return not_found(
-      "model ", repo.text(), ": no such folder, no bundled model of that name, and the cache ", settings.cache_dir,
-      cached.missing.empty() ? " does not have it" : str_cat(" lacks ", join(cached.missing, ", "), " of it"),
-      "; nothing is fetched, as ", settings.offline_by, " is set: unset it, or run `transept download ", repo.text(),
-      "` where there is a network");
+  return not_found("model ", repo.text(), ": no such folder, no bundled model of that name, and the cache ",
+                   settings.cache_dir, " ", words_on_lack(cached), "; nothing is fetched, as ", settings.offline_by,
+                   " is set: unset it, or run `transept download ", repo.text(), "` where there is a network");
 }
 
 StatusOr<std::string> find_repo(const std::string& name, const FindModelOptions& options) {

@@ -15,7 +15,7 @@
 #include "multimodal/multimodal_testing.h"
 #include "startup/find_model.h"
 #include "startup/model_files.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "startup/tiny_model_testing.h"
 #include "tensor/dtype.h"
 #include "weights/safetensors_testing.h"
@@ -422,7 +422,7 @@ TEST_F(ForeignCt2, APackedFolderAnswersAsItself) {
     EngineConfig config = this->config();
     config.model = model;
     const std::string packed = out.path() + (model == ct2.path() ? "/folder" : "/file");
-    const auto result = pack_model(config, packed, [] { return true; });
+    const auto result = testing::pack(config, packed);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(answers_of(packed), wanted);
     EXPECT_TRUE(std::filesystem::exists(packed + "/tokenizer.json"));

@@ -12,7 +12,7 @@
 #include "models/checkpoints_testing.h"
 #include "startup/find_model.h"
 #include "startup/model_files.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "startup/tiny_model_testing.h"
 #include "tensor/dtype.h"
 #include "weights/safetensors_testing.h"
@@ -291,7 +291,7 @@ TEST_F(ForeignMarian, APackedFolderAnswersAsItself) {
   EngineConfig config = this->config();
   config.model = marian.path() + "/model.npz";
   const std::string packed = out.path() + "/packed";
-  const auto result = pack_model(config, packed, [] { return true; });
+  const auto result = testing::pack(config, packed);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(answers_of(packed, "none", model.start()), answers_of(marian.path(), "none", model.start()));
   EXPECT_FALSE(std::filesystem::exists(packed + "/model.npz"));

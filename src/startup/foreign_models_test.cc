@@ -17,7 +17,7 @@
 #include "multimodal/multimodal_testing.h"
 #include "startup/find_model.h"
 #include "startup/model_files.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "startup/tiny_model_testing.h"
 #include "tensor/dtype.h"
 #include "weights/safetensors_testing.h"
@@ -231,7 +231,7 @@ TEST_F(ForeignModels, APackedFileAnswersAsItself) {
   EngineConfig config = this->config();
   config.model = one.path() + "/ggml-random.bin";
   const std::string packed = out.path() + "/packed";
-  const auto result = pack_model(config, packed, [] { return true; });
+  const auto result = testing::pack(config, packed);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(answers_of(packed), answers_of(config.model));
 }

@@ -1,5 +1,7 @@
 #include "startup/open_weights.h"
 
+#include <filesystem>
+
 #include "base/log.h"
 #include "quantized/make_matrix_reader.h"
 
@@ -12,6 +14,13 @@ StatusOr<OpenedWeights> open_weights(const EngineConfig& config, const ModelConf
   const bool is_foreign = files.is_foreign();
   ASSIGN_OR_RETURN(opened.map, std::move(files).open_weights(reading));
   if (is_foreign) return opened;
+  // transformers would look for another model's weights. These are whole: the adapter was merged into them, most
+  // likely.
+  const std::string adapter = model.path + "/adapter_config.json";
+  std::error_code error;
+  if (std::filesystem::exists(adapter, error)) {
+    log_warning(adapter, ": no adapter is applied: the folder's own weights are whole, and are read as they are");
+  }
   ASSIGN_OR_RETURN(const std::optional<QuantizationConfig> quantization, read_quantization(model));
   if (!quantization.has_value()) return opened;
   // What a packed folder holds was decided when it was packed.

@@ -13,6 +13,7 @@
 #include "base/input_file.h"
 #include "base/source_dir_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "startup/pack_model_testing.h"
 #include "startup/thread_ranks_testing.h"
 
 namespace transept {
@@ -22,8 +23,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TestFolder;
-
-constexpr auto kGoOn = [] { return true; };
 
 class PackModel : public ::testing::Test {
  protected:
@@ -82,7 +81,7 @@ class PackModel : public ::testing::Test {
 };
 
 TEST_F(PackModel, FlagsThatAreLeftOutTakeWhatTheFolderHas) {
-  const StatusOr<PackedModel> packed = pack_model(wide("int8"), out_ + "/", kGoOn);
+  const StatusOr<PackedModel> packed = testing::pack(wide("int8"), out_ + "/");
   ASSERT_TRUE(packed.ok()) << packed.status();
   EXPECT_THAT(packed->storage, HasSubstr("int8"));
   EXPECT_EQ(packed->num_bytes, fs::file_size(out_ + "/model.safetensors"));
@@ -103,7 +102,7 @@ TEST_F(PackModel, RanksMapTheirOwnFiles) {
     EngineConfig from = config(quantization);
     from.model = wide_.path();
     from.tensor_parallel_size = 2;
-    const StatusOr<PackedModel> packed = pack_model(from, out_, kGoOn);
+    const StatusOr<PackedModel> packed = testing::pack(from, out_);
     ASSERT_TRUE(packed.ok()) << packed.status();
     EXPECT_EQ(packed->num_ranks, 2);
     const uint64_t first = fs::file_size(out_ + "/model-tp-0-of-2.safetensors");
@@ -120,14 +119,14 @@ TEST_F(PackModel, RanksMapTheirOwnFiles) {
 
 TEST_F(PackModel, AutoPacksWhatLoadingWouldChoose) {
   const std::string type = parse_isa("auto").value() == Isa::kGeneric ? "auto" : "float16";
-  ASSERT_TRUE(pack_model(wide("auto"), out_, kGoOn).ok());
+  ASSERT_TRUE(testing::pack(wide("auto"), out_).ok());
   EXPECT_EQ(loaded_as(wide("auto")), "none " + type);
   EXPECT_EQ(loaded_as(of_packed("auto", true)), "none " + type + " mapped");
   EXPECT_EQ(loaded_as(of_packed()), "none " + type + " mapped");
 }
 
 TEST_F(PackModel, FloatsAreQuantisedWhenAskedFor) {
-  ASSERT_TRUE(pack_model(wide(), out_, kGoOn).ok());
+  ASSERT_TRUE(testing::pack(wide(), out_).ok());
   EXPECT_EQ(loaded_as(of_packed()), "none auto mapped");
   EXPECT_EQ(loaded_as(of_packed("auto", true)), "none auto mapped");
   EXPECT_EQ(loaded_as(of_packed("none", true)), "none auto mapped");
@@ -144,7 +143,7 @@ TEST_F(PackModel, EveryFileButWeightsIsCopied) {
   fs::create_directory(model + "/onnx");
   EngineConfig from = config();
   from.model = model;
-  const StatusOr<PackedModel> packed = pack_model(from, out_, kGoOn);
+  const StatusOr<PackedModel> packed = testing::pack(from, out_);
   ASSERT_TRUE(packed.ok()) << packed.status();
   size_t num_files = 0;
   for (const auto& entry : fs::directory_iterator(out_)) {
@@ -159,7 +158,7 @@ TEST_F(PackModel, EveryFileButWeightsIsCopied) {
 }
 
 TEST_F(PackModel, NothingIsOverwritten) {
-  const auto error = [&] { return error_message(pack_model(config(), out_, kGoOn).status()); };
+  const auto error = [&] { return error_message(testing::pack(config(), out_).status()); };
   dir_.write("packed", "a file");
   EXPECT_THAT(error(), HasSubstr("/packed: exists already"));
   fs::remove(out_);
@@ -169,13 +168,13 @@ TEST_F(PackModel, NothingIsOverwritten) {
   fs::create_symlink("nowhere", out_);
   EXPECT_THAT(error(), HasSubstr("/packed: exists already"));
   fs::remove(out_);
-  ASSERT_TRUE(pack_model(config(), out_, kGoOn).ok());
+  ASSERT_TRUE(testing::pack(config(), out_).ok());
   EXPECT_THAT(error(), HasSubstr("/packed: exists already"));
 }
 
 TEST_F(PackModel, WhatFailsLeavesNothing) {
   const auto error = [&](const EngineConfig& from, const std::string& out) {
-    return error_message(pack_model(from, out, kGoOn).status());
+    return error_message(testing::pack(from, out).status());
   };
   EXPECT_THAT(error(config(), dir_.path() + "/no/such/place"), HasSubstr("/no/such/place: cannot be made"));
   EXPECT_THAT(error(config("int3"), out_), HasSubstr("--quantization int3"));
@@ -194,8 +193,8 @@ TEST_F(PackModel, WhatFailsLeavesNothing) {
 }
 
 TEST_F(PackModel, APackedFolderIsNotPackedAgain) {
-  ASSERT_TRUE(pack_model(config(), out_, kGoOn).ok());
-  EXPECT_THAT(error_message(pack_model(of_packed(), out_ + "2", kGoOn).status()), HasSubstr("is packed already"));
+  ASSERT_TRUE(testing::pack(config(), out_).ok());
+  EXPECT_THAT(error_message(testing::pack(of_packed(), out_ + "2").status()), HasSubstr("is packed already"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "rank/stage_layers.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "startup/thread_ranks_testing.h"
 #include "startup/tiny_model_testing.h"
 
@@ -23,15 +23,13 @@ using testing::ThreadRanks;
 using testing::TinyBart;
 using testing::TinyModelTest;
 
-constexpr auto kGoOn = [] { return true; };
-
 class PackedRanksTest : public TinyModelTest {
  protected:
   // Packs what `from` says for this many ranks.
   void pack(const EngineConfig& from, int32_t num_ranks, const std::string& out) {
     EngineConfig config = from;
     config.tensor_parallel_size = num_ranks;
-    const StatusOr<PackedModel> packed = pack_model(config, out, kGoOn);
+    const StatusOr<PackedModel> packed = testing::pack(config, out);
     ASSERT_TRUE(packed.ok()) << packed.status();
   }
 

@@ -9,7 +9,7 @@
 
 #include "base/input_file.h"
 #include "quantized/quant_files_testing.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "startup/tiny_model_testing.h"
 
 namespace transept {
@@ -97,7 +97,7 @@ TEST_F(Quantized, AnswersAreThoseOfTheNumbers) {
       EXPECT_EQ(answers(of(models.codes.path())), expected) << name;
       const TestFolder packed;
       const std::string out = packed.path() + "/packed";
-      const auto result = pack_model(of(models.codes.path()), out, [] { return true; });
+      const auto result = testing::pack(of(models.codes.path()), out);
       ASSERT_TRUE(result.ok()) << name << result.status();
       EXPECT_EQ(answers(of(out)), expected) << name << ", packed";
     }
@@ -157,7 +157,7 @@ TEST_F(Quantized, InputsAreRoundedWhereTheFileSaysSoAndNoFlagSaysOtherwise) {
                 HasSubstr("inputs rounded as the checkpoint says: int8-token in "));
     const TestFolder packed;
     const std::string out = packed.path() + "/packed";
-    const auto result = pack_model(silent, out, [] { return true; });
+    const auto result = testing::pack(silent, out);
     ASSERT_TRUE(result.ok()) << result.status();
     EngineConfig of_packed = silent;
     of_packed.model = out;
@@ -200,7 +200,7 @@ TEST_F(Quantized, AStaticScaleOfInputsIsRead) {
   EXPECT_THAT(refusal(with(zero, std::string(4, '\0'))), HasSubstr("input_scale\": is not above 0"));
   const TestFolder packed;
   const std::string out = packed.path() + "/packed";
-  ASSERT_TRUE(pack_model(of_fine, out, [] { return true; }).ok());
+  ASSERT_TRUE(testing::pack(of_fine, out).ok());
   EngineConfig of_packed = of_fine;
   of_packed.model = out;
   EXPECT_EQ(answers(of_packed), rounded);

@@ -49,6 +49,21 @@ bool is_web_page(std::string_view head) {
   return head.starts_with('<') && ascii_lower(head.substr(0, kPreface)).find("<html") != std::string::npos;
 }
 
+// UTF-16 as bytes of ASCII, with '?' for every other character; "": it begins as none. A page has a mark of its byte
+// order, or begins with '<'.
+std::string narrow_utf16(std::string_view head) {
+  constexpr size_t kPreface = 4096;
+  const std::string_view begin = head.substr(0, 2);
+  const bool is_big = begin == "\xFE\xFF" || begin == std::string_view("\0<", 2);
+  if (!is_big && begin != "\xFF\xFE" && begin != std::string_view("<\0", 2)) return "";
+  std::string out;
+  for (size_t at = byte_at(head, 0) >= 0xFE ? 2 : 0; at + 1 < std::min(head.size(), kPreface); at += 2) {
+    const char high = head[is_big ? at : at + 1], low = head[is_big ? at + 1 : at];
+    out += high == '\0' ? low : '?';
+  }
+  return out;
+}
+
 // {"error": "..."}, {"error": {"message": "..."}}, {"message": "..."}, {"detail": "..."}, with what goes with these;
 // "": it is none of them. A model's settings may have one such member, beside their own.
 std::string error_in_json(std::string_view head) {
@@ -137,22 +152,62 @@ std::string_view archive(std::string_view head) {
   return "";
 }
 
+// 0x1950a86a20f9469cfc6c, with which the legacy form of torch.save begins.
+constexpr std::string_view kTorchMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
+constexpr std::string_view kTorchMagicInDigits = "L119547037146038801333356L\n.";
+
 // Of protocols 2 to 5: a mark with the number, then an opcode.
-std::optional<RecognisedFile> recognise_pickle(std::string_view head) {
+bool has_pickle_mark(std::string_view head) {
   constexpr std::string_view kFirst = "\x95\x8a\x8c\x8e\x8f}]()cXUTVBCKMJGN\x88\x89";
-  constexpr std::string_view kTorchMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 13);
-  constexpr size_t kFrame = 11;
-  if (head.size() < 4 || head[0] != '\x80' || head[1] < 2 || head[1] > 5 || !has(kFirst, head[2])) {
-    return std::nullopt;
-  }
+  if (head.size() < 4 || head[0] != '\x80' || head[1] < 2 || head[1] > 5 || !has(kFirst, head[2])) return false;
   // The length of a safetensors header ends in zeros.
-  if (head.size() > 8 && head.substr(3, 5) == std::string_view("\0\0\0\0\0", 5)) return std::nullopt;
-  const int protocol = byte_at(head, 1);
+  return head.size() <= 8 || head.substr(3, 5) != std::string_view("\0\0\0\0\0", 5);
+}
+
+// What stands behind "cMODULE\nNAME\n", an opcode of every protocol; "": the pickle does not begin with it.
+std::string_view behind_class(std::string_view head) {
+  constexpr size_t kMaxName = 200;
+  if (!head.starts_with('c')) return "";
+  head.remove_prefix(1);
+  for (int line = 0; line < 2; ++line) {
+    const std::string_view name = head.substr(0, std::min(head.find('\n'), head.size()));
+    const bool is_name = std::ranges::all_of(name, [](char c) {
+      return c == '_' || c == '.' || (c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z');
+    });
+    if (name.empty() || name.size() > kMaxName || !is_name || name.size() == head.size()) return "";
+    head.remove_prefix(name.size() + 1);
+  }
+  return head;
+}
+
+// The first value of protocols 0 and 1 is put into the memo at once: by "p0\n", and by 'q' and a zero.
+std::optional<int> unmarked_protocol(std::string_view head) {
+  constexpr std::string_view kPut0 = "p0\n";
+  constexpr std::string_view kPut1("q\0", 2);
+  if (head.starts_with(kTorchMagicInDigits)) return 0;
+  const std::string_view in_text =
+      head.starts_with("(d") || head.starts_with("(l") ? head.substr(2) : behind_class(head);
+  if (in_text.starts_with(kPut0)) return 0;
+  const std::string_view in_bytes =
+      head.starts_with('}') || head.starts_with(']') ? head.substr(1) : behind_class(head);
+  // Zeros would be those of a length in eight bytes.
+  const bool is_put = in_bytes.starts_with(kPut1) && in_bytes.size() > 2 && in_bytes[2] != '\0';
+  return is_put ? std::optional(1) : std::nullopt;
+}
+
+std::optional<RecognisedFile> recognise_pickle(Bytes bytes) {
+  constexpr size_t kFrame = 11;
+  const std::string_view head = text(bytes);
+  const std::optional<int> protocol = pickle_protocol(bytes);
+  if (!protocol.has_value()) return std::nullopt;
+  if (head.starts_with(kTorchMagicInDigits)) {
+    return RecognisedFile{FileKind::kPickle, "a file of torch.save with a pickle_protocol below 2", ""};
+  }
   const bool is_torch =
       head.substr(0, kFrame + kTorchMagic.size()).ends_with(kTorchMagic) || head.substr(2).starts_with(kTorchMagic);
   return RecognisedFile{FileKind::kPickle,
-                        is_torch ? str_cat("a file of torch.save with pickle_protocol=", protocol)
-                                 : str_cat("a pickle of protocol ", protocol, " that torch.save did not write"),
+                        is_torch ? str_cat("a file of torch.save with pickle_protocol=", *protocol)
+                                 : str_cat("a pickle of protocol ", *protocol, " that torch.save did not write"),
                         ""};
 }
 
@@ -193,6 +248,11 @@ bool begins_as_flax(std::string_view head) {
 
 }  // namespace
 
+std::optional<int> pickle_protocol(Bytes bytes) {
+  const std::string_view head = text(bytes);
+  return has_pickle_mark(head) ? std::optional<int>(byte_at(head, 1)) : unmarked_protocol(head);
+}
+
 std::optional<RecognisedFile> recognise_text(Bytes bytes) {
   std::string_view head = text(bytes.first(std::min(bytes.size(), kRecognisedBytes)));
   if (head.empty()) return RecognisedFile{FileKind::kEmpty, "an empty file", ""};
@@ -202,8 +262,10 @@ std::optional<RecognisedFile> recognise_text(Bytes bytes) {
   const bool is_readable = is_text(head);
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
   head = trim(head);
-  if (is_web_page(head)) return RecognisedFile{FileKind::kWebPage, "a web page (HTML) and not the file itself", ""};
-  if (!is_readable) return std::nullopt;
+  if (is_web_page(head) || is_web_page(trim(narrow_utf16(head)))) {
+    return RecognisedFile{FileKind::kWebPage, "a web page (HTML) and not the file itself", ""};
+  }
+  if (!is_readable || pickle_protocol(bytes).has_value()) return std::nullopt;
   std::string error = error_in_json(head);
   if (error.empty()) error = error_in_xml(head);
   if (error.empty()) error = error_in_line(head);
@@ -224,7 +286,7 @@ std::optional<RecognisedFile> recognise_mark(Bytes bytes, std::string_view name)
   if (const std::string_view form = archive(head); !form.empty()) {
     return RecognisedFile{FileKind::kArchive, std::string(form), ""};
   }
-  if (std::optional<RecognisedFile> pickle = recognise_pickle(head)) return pickle;
+  if (std::optional<RecognisedFile> pickle = recognise_pickle(std::as_bytes(std::span(head)))) return pickle;
   const bool is_message = head.starts_with('\x08');
   if (is_message && name == "saved_model.pb") {
     return RecognisedFile{FileKind::kSavedModel, "a TensorFlow model (SavedModel)", ""};

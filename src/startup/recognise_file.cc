@@ -156,9 +156,24 @@ int64_t number_at(const TorchPickle& pickle, const PickleValue& dict, std::strin
   return value != nullptr && value->is(PickleKind::kInt) ? value->number() : 0;
 }
 
+constexpr std::string_view kObject = "/data.pkl";  // torch.save writes FOLDER/data.pkl
+
+// Of the object in an archive; nullopt: it cannot be read.
+std::optional<int> object_protocol(Bytes bytes) {
+  const StatusOr<std::vector<ZipEntry>> entries = read_zip_directory(bytes);
+  if (!entries.ok()) return std::nullopt;
+  const auto object =
+      std::ranges::find_if(*entries, [](const ZipEntry& entry) { return entry.name.ends_with(kObject); });
+  return object == entries->end() ? std::nullopt : pickle_protocol(object->data);
+}
+
 RecognisedFile recognise_torch(Bytes bytes) {
+  constexpr int kRead = 2;  // the protocol that torch.save takes unless it is told another
   const StatusOr<TorchPickle> pickle = parse_torch_object(bytes, "");
   if (!pickle.ok()) {
+    if (const std::optional<int> protocol = object_protocol(bytes); protocol.value_or(kRead) != kRead) {
+      return {FileKind::kPickle, str_cat("a file of torch.save with pickle_protocol=", *protocol), ""};
+    }
     if (error_message(pickle.status()).find("TorchScript") != std::string::npos) {
       return {FileKind::kTorchScript, "a program of PyTorch (TorchScript)", ""};
     }
@@ -173,11 +188,10 @@ RecognisedFile recognise_torch(Bytes bytes) {
   return {FileKind::kOpenAiWhisper, "a model of the openai-whisper package", whisper_name(sizes)};
 }
 
-// torch.save writes FOLDER/data.pkl, and scripts constants.pkl beside it. A directory that cannot be read (entries are
+// Scripts have constants.pkl beside the object. A directory that cannot be read (entries are
 // compressed, say) is looked through for that name: the object is the first entry, and the directory is at the end.
 bool has_torch_object(Bytes bytes) {
   constexpr size_t kFirst = size_t{1} << 20, kLast = size_t{16} << 20;
-  constexpr std::string_view kObject = "/data.pkl";
   const StatusOr<std::vector<ZipEntry>> entries = read_zip_directory(bytes);
   if (!entries.ok()) {
     const std::string_view first = text(bytes.first(std::min(bytes.size(), kFirst)));
@@ -185,7 +199,7 @@ bool has_torch_object(Bytes bytes) {
     return first.find(kObject) != std::string_view::npos || last.find(kObject) != std::string_view::npos;
   }
   return std::ranges::any_of(*entries, [](const ZipEntry& entry) {
-    return entry.name.ends_with("/data.pkl") || entry.name.ends_with("/constants.pkl");
+    return entry.name.ends_with(kObject) || entry.name.ends_with("/constants.pkl");
   });
 }
 

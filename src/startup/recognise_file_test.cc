@@ -56,6 +56,16 @@ TEST(RecogniseFile, TellsFilesThatAreNoModel) {
          FileKind::kLfsPointer, "git-lfs");
   expect("<!DOCTYPE html>\n<html>", "pytorch_model.bin", FileKind::kWebPage, "web page");
   expect("\xEF\xBB\xBF \n<HTML lang=\"en\">", "config.json", FileKind::kWebPage, "web page");
+  for (const std::string_view page : {"<!DOCTYPE html><html>", "\n<html>"}) {
+    std::string little = "\xFF\xFE", big = "\xFE\xFF";
+    for (const char c : page) {
+      little += {c, '\0'};
+      big += {'\0', c};
+    }
+    for (const std::string& wide : {little, big}) expect(wide, "config.json", FileKind::kWebPage, "web page");
+    if (!page.starts_with('<')) continue;
+    for (const std::string& wide : {little, big}) expect(wide.substr(2), "x.bin", FileKind::kWebPage, "web page");
+  }
   expect("<!-- a proxy -->\n<html>", "config.json", FileKind::kWebPage, "web page");
   expect("", "model.safetensors", FileKind::kEmpty, "an empty file");
 }
@@ -198,13 +208,34 @@ TEST(RecogniseFile, TellsPicklesByTheirProtocol) {
   expect("\x80\x03" + magic, "x.bin", FileKind::kPickle, "torch.save with pickle_protocol=3");
   expect(std::string("\x80\x04\x95\x0d\0\0\0\0\0\0\0", 11) + magic, "x.bin", FileKind::kPickle,
          "torch.save with pickle_protocol=4");
+  for (const char* content : {"(dp0\nVa\np1\nI1\ns.", "(lp0\nI1\naI2\na.", "ccollections\nOrderedDict\np0\n(tRp1\n."}) {
+    expect(content, "pytorch_model.bin", FileKind::kPickle, "protocol 0 that torch.save did not");
+  }
+  for (const std::string_view begin : {"}", "]", "ccollections\nOrderedDict\n"}) {
+    const std::string content = str_cat(begin, std::string_view("q\0(K\x01K\x02u.", 9));
+    expect(content, "pytorch_model.bin", FileKind::kPickle, "protocol 1 that torch.save did not");
+  }
+  expect("L119547037146038801333356L\n.M\xe9\x03.", "x.bin", FileKind::kPickle,
+         "torch.save with a pickle_protocol below 2");
+  expect("(d)ouble brackets and so on", "x.bin", FileKind::kText, "a text");
+  expect("cat\nand mouse\np0\n", "x.bin", FileKind::kText, "a text");
   EXPECT_FALSE(recognise("\x80\x01}q.").has_value());
   EXPECT_FALSE(recognise("\x80\x06}q.").has_value());
   EXPECT_FALSE(recognise("\x80\x04\x7fq.").has_value()) << "no opcode that a pickle begins with";
 }
 
+TEST(RecogniseFile, TellsTheProtocolWithinAnArchive) {
+  // Protocol 1 has the opcodes of 2, which are read.
+  for (const auto& [protocol, object] :
+       {std::pair(0, "(dp0\n."), std::pair(3, "\x80\x03}q."), std::pair(4, "\x80\x04}q.")}) {
+    expect(testing::zip_bytes({{"model/data.pkl", object}, {"model/version", "3\n"}}), "pytorch_model.bin",
+           FileKind::kPickle, str_cat("a file of torch.save with pickle_protocol=", protocol));
+  }
+}
+
 // What is left of a file of safetensors, whose length looks like a mark.
 TEST(RecogniseFile, TakesNoLengthForAMark) {
+  EXPECT_FALSE(recognise(std::string("}q\0\0\0\0\0\0xxxxxxxx", 16), "model.safetensors").has_value());
   const std::string_view marks[] = {"\x80\x04]", "\x1F\x8B\x08", "\x08\x07\x12", "\x08\x07\x3A", "\x81\xA1\x61"};
   for (const std::string_view mark : marks) {
     const std::string length = std::string(mark) + std::string(5, '\0');

@@ -192,6 +192,18 @@ std::optional<Status> explain_named_file(std::string_view message, const std::st
   return std::nullopt;
 }
 
+// A file that brings its own settings, under a name of transformers' weights: what config.json lacks does not matter.
+std::optional<Status> explain_weights(const std::string& dir) {
+  for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
+    const std::string path = dir + "/" + name;
+    const std::optional<RecognisedFile> file = recognise_file(path);
+    if (file.has_value() && is_model_kind(file->kind)) {
+      return invalid_argument(path, ": is ", file->what, "; ", advice_on_weights(path, *file));
+    }
+  }
+  return std::nullopt;
+}
+
 // An adapter has weights, but not those of a model.
 std::optional<Status> explain_adapter(const std::string& dir) {
   if (!has_file(dir, "adapter_config.json")) return std::nullopt;
@@ -231,7 +243,10 @@ Status explain_model_error(Status status, const std::string& dir) {
   if (status.ok() || foreign_file(dir).has_value()) return status;
   std::optional<Status> better = explain_named_file(error_message(status), dir);
   const bool has_weights = has_checkpoint(dir);
-  if (!better.has_value() && (!has_weights || !has_file(dir, "config.json"))) better = explain_adapter(dir);
+  if (!better.has_value() && has_weights && has_name(error_message(status), "config.json")) {
+    better = explain_weights(dir);
+  }
+  if (!better.has_value() && !has_weights) better = explain_adapter(dir);
   if (!better.has_value() && !has_weights) better = explain_folder(dir);
   return better.value_or(std::move(status));
 }

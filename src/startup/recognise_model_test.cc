@@ -7,7 +7,7 @@
 #include "base/folder_testing.h"
 #include "core/capabilities.h"
 #include "startup/load_engine.h"
-#include "startup/pack_model.h"
+#include "startup/pack_model_testing.h"
 #include "weights/safetensors_testing.h"
 #include "weights/torch_file_testing.h"
 
@@ -43,7 +43,7 @@ std::string why(const TestFolder& dir) {
   config.model = dir.path();
   const SteadyClock clock;
   const Status loaded = load_engine(config, clock).status();
-  const Status packed = pack_model(config, dir.path() + "-packed", [] { return true; }).status();
+  const Status packed = testing::pack(config, dir.path() + "-packed").status();
   EXPECT_EQ(packed.message(), loaded.message());
   return error_message(loaded);
 }
@@ -65,6 +65,32 @@ TEST(RecogniseModel, NamesFoldersOfOtherPrograms) {
   EXPECT_THAT(why(dir), HasSubstr("layout, facebook/bart-base"));
   dir.write("config.json", R"({"model_type": "bart", "_name_or_path": "/models/bart"})");
   EXPECT_THAT(why(dir), ::testing::EndsWith("Hugging Face layout"));
+}
+
+// CTranslate2's model under a name of transformers, beside its own config.json and without one.
+TEST(RecogniseModel, NamesTheModelThatNeedsNoSettings) {
+  const TestFolder dir;
+  const std::string model =
+      number_bytes(uint32_t{6}) + number_bytes(uint16_t{16}) + std::string("TransformerSpec\0", 16);
+  const std::string expected =
+      str_cat(dir.path(), "/pytorch_model.bin: is a model of CTranslate2 (TransformerSpec); such ",
+              "files are read as they are: give the file itself as MODEL");
+  dir.write("pytorch_model.bin", model);
+  EXPECT_EQ(why(dir), expected);
+  dir.write("config.json", R"({"add_source_bos": false})");
+  EXPECT_EQ(why(dir), expected);
+  dir.write("config.json", kConfig);
+  EXPECT_EQ(why(dir), expected);
+}
+
+// Settings that are missing are told, whatever lies beside whole weights.
+TEST(RecogniseModel, NamesTheMissingSettings) {
+  const TestFolder dir;
+  dir.write("flax_model.msgpack", "\x81\xa5model");
+  dir.write("model.safetensors", testing::safetensors_bytes({}));
+  EXPECT_EQ(why(dir), dir.path() + "/config.json: No such file or directory");
+  dir.write("adapter_config.json", R"({"peft_type": "LORA"})");
+  EXPECT_EQ(why(dir), dir.path() + "/config.json: No such file or directory");
 }
 
 TEST(RecogniseModel, NamesThePointerOrThePageThatFailed) {
@@ -121,6 +147,10 @@ std::vector<WrongContent> strange_contents() {
       {std::string("\x80\x04\x95\x0a\0\0\0\0\0\0\0}\x94.", 14),
        "is a pickle of protocol 4 that torch.save did not write; nothing of it is run here: if you trust it, load it "
        "in Python, and save its tensors with safetensors.torch.save_file, or with torch.save"},
+      {testing::zip_bytes({{"m/data.pkl", "\x80\x04}."}}),
+       "is a file of torch.save with pickle_protocol=4; nothing of it is run here: if you trust it"},
+      {"(dp0\nVa\np1\nI1\ns.", "is a pickle of protocol 0 that torch.save did not write; nothing of it is run"},
+      {std::string("<\0h\0t\0m\0l\0>\0", 12), "is a web page (HTML) and not the file itself; fetch the file itself;"},
       {"\x80\x05]\x94(K\x01K\x02"
        "e.",
        "is a pickle of protocol 5 that torch.save did not write; nothing of it is run"},

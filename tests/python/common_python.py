@@ -1,9 +1,12 @@
 """What the tests of the package share: models, and whether the shared audio is there."""
 import os
 import struct
+import unittest
 from pathlib import Path
 
 import numpy as np
+
+from transept import LLM
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests" / "models"
@@ -11,6 +14,18 @@ BART = MODELS / "bart-float32"
 WHISPER = MODELS / "whisper-transcribes"
 BINARY = Path(os.environ.get("TRANSEPT_BINARY", ROOT / "build" / "release" / "transept"))
 SHARED = ROOT.parent / "shared"
+
+
+class LlmCase(unittest.TestCase):
+    """Tests of one model, which each class loads once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.llm = LLM(BART, threads=1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.llm.shutdown()
 
 
 def noise(seconds, seed=3):

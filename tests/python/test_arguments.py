@@ -1,13 +1,14 @@
 """Arguments that are wrong: which error, and that it names the argument, the value and the reason."""
 import asyncio
+import json
 import math
 import unittest
 
 import numpy as np
-from common_python import BART, MODELS, WHISPER
+from common_python import BART, MODELS, WHISPER, LlmCase, noise
 
 import transept
-from transept import AsyncLLM, BeamSearchParams, EngineArgs, InvalidArgumentError, LLM, SamplingParams, Translator, UnsupportedError, WhisperModel
+from transept import AsyncLLM, BatchedInferencePipeline, BeamSearchParams, EngineArgs, InvalidArgumentError, LLM, SamplingParams, Translator, UnsupportedError, WhisperModel
 
 GREEDY = SamplingParams(temperature=0, max_tokens=2)
 BYTES = (b"hello", bytearray(b"hello"), memoryview(b"hello"))
@@ -30,15 +31,7 @@ class Wrong(unittest.TestCase):
         return caught.exception
 
 
-class OfLlm(Wrong):
-    @classmethod
-    def setUpClass(cls):
-        cls.llm = LLM(BART, threads=1)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.llm.shutdown()
-
+class OfLlm(Wrong, LlmCase):
     def test_bytes_are_no_ids(self):
         for data in BYTES:
             kind = type(data).__name__
@@ -131,6 +124,39 @@ class OfLlm(Wrong):
                 self.llm.generate("a", params)
         self.refused(InvalidArgumentError, "max_tokens", self.llm.generate, "a", SamplingParams(max_tokens=10**400))
 
+    def test_ids_have_32_bits(self):
+        tokenizer = self.llm.get_tokenizer()
+        for wrong in (2**31, -(2**40), np.int64(2**31)):
+            for call in (tokenizer.decode, tokenizer.convert_ids_to_tokens):
+                error = self.refused(InvalidArgumentError, ("token_ids", "up to 2147483647"), call, [5, wrong])
+                self.assertEqual(error.field, "token_ids")
+            self.refused(InvalidArgumentError, "token_ids", tokenizer.decode, wrong)
+            self.refused(InvalidArgumentError, "prompt", self.llm.generate, [[5, wrong]], GREEDY)
+        self.refused(InvalidArgumentError, "2147483647", tokenizer.decode, [2**31 - 1])
+        self.assertEqual(tokenizer.decode(np.int64(5)), tokenizer.decode([5]))
+
+    def test_bars_are_flags_or_classes(self):
+        for value in (5, "yes", [1]):
+            self.refused(TypeError, ("use_tqdm must be True, False or a class", str(value)), self.llm.generate, ["a"], GREEDY, use_tqdm=value)
+            self.refused(TypeError, "use_tqdm", self.llm.generate, "a", GREEDY, use_tqdm=value)
+
+    def test_keys_of_numpy_are_keys(self):
+        wanted = self.llm.generate("a", SamplingParams(temperature=0, max_tokens=3, logit_bias={7: 100.0}))[0].outputs[0].token_ids
+        self.assertIn(7, wanted)
+        for key in (np.int64(7), np.int32(7), np.uint8(7)):
+            for prompts in ("a", ["a"]):
+                bias = SamplingParams(temperature=0, max_tokens=3, logit_bias={key: np.float32(100)})
+                self.assertEqual(self.llm.generate(prompts, bias)[0].outputs[0].token_ids, wanted)
+
+    def test_attributes_of_any_name_are_no_other_fields(self):
+        """The engine warns of those that it does not know."""
+        for name in ("max_token", 'a": 1, "max_tokens', "b\\", "\u00e4", "line\nbreak"):
+            params = SamplingParams(temperature=0, max_tokens=2, ignore_eos=True)
+            setattr(params, name, 3)
+            self.assertEqual(json.loads(params.to_json())[name], 3)
+            for prompts in ("a", ["a"]):
+                self.assertEqual(len(self.llm.generate(prompts, params)[0].outputs[0].token_ids), 2, name)
+
     def test_seconds(self):
         for prompts in ("a", ["a"]):
             for error, value in ((TypeError, "3"), (TypeError, None), (ValueError, math.nan), (ValueError, math.inf), (ValueError, -1), (ValueError, 10**7)):
@@ -163,7 +189,9 @@ class OfLoading(Wrong):
         for dtype, wanted in (("half", "float16"), ("float", "float32"), ("auto", "auto")):
             with LLM(BART, dtype=dtype, threads=0) as llm:
                 self.assertEqual(llm.info["dtype"], wanted)
-        self.refused(InvalidArgumentError, "float7", LLM, BART, dtype="float7")
+        error = self.refused(InvalidArgumentError, "float7", LLM, BART, dtype="float7")
+        self.assertEqual((str(error), error.field), ("dtype float7: unknown; this version has auto, float32, bfloat16, float16", "dtype"))
+        self.assertEqual(self.refused(ValueError, "kv_cache_dtype x", LLM, BART, kv_cache_dtype="x").field, "kv_cache_dtype")
 
     def test_compute_types_are_those_of_the_command_line(self):
         wanted = {"default": ("auto", "none"), "auto": None, "float32": ("float32", "none"), "float16": ("float16", "none")}
@@ -212,6 +240,43 @@ class OfLoading(Wrong):
             self.assertIn("TRANSEPT_MODELS", str(error))
 
 
+class OfWhisper(Wrong):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = WhisperModel(WHISPER, cpu_threads=1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.shutdown()
+
+    def refused_field(self, field, words, **options):
+        for face in (self.model, BatchedInferencePipeline(self.model)):
+            if face is not self.model and "vad_filter" in options:
+                continue
+            error = self.refused(InvalidArgumentError, (field, words), face.transcribe, noise(1), language="en", **options)
+            self.assertEqual(error.field, field)
+
+    def test_errors_name_arguments_of_the_face(self):
+        self.refused_field("vad_filter", "vad_filter must be", vad_filter="yes")
+        self.refused_field("beam_size", "0", beam_size=0)
+        self.assertEqual(self.refused(InvalidArgumentError, "log_prob_threshold must be", self.model.transcribe, noise(1), language="en", log_prob_threshold="x").field,
+                         "log_prob_threshold")
+        self.refused(InvalidArgumentError, "vad_filter must be", self.model.detect_language, noise(1), vad_filter="yes")
+        error = self.refused(InvalidArgumentError, "max_num_seqs", WhisperModel, WHISPER, max_num_seqs=-1)
+        self.assertEqual(error.field, "max_num_seqs")
+
+    def test_clips(self):
+        self.refused(TypeError, ("clip_timestamps must be a str or a list", "5"), self.model.transcribe, noise(1), clip_timestamps=5)
+        self.refused(TypeError, ("clip_timestamps must be a str or a list", "bytes"), self.model.transcribe, noise(1), clip_timestamps=b"5")
+        error = self.refused(InvalidArgumentError, "a clip has start and end", BatchedInferencePipeline(self.model).transcribe, noise(1), clip_timestamps=[{"start": 0}])
+        self.assertEqual(error.field, "clip_timestamps")
+        self.refused(TypeError, "clip_timestamps", self.model.transcribe, noise(1), clip_timestamps=["a"])
+
+    def test_a_pipeline_has_a_model(self):
+        for model in ("x", None, WHISPER):
+            self.refused(TypeError, "model must be a WhisperModel, not", BatchedInferencePipeline, model)
+
+
 class OfTranslator(Wrong):
     @classmethod
     def setUpClass(cls):
@@ -222,6 +287,18 @@ class OfTranslator(Wrong):
     @classmethod
     def tearDownClass(cls):
         cls.translator.shutdown()
+
+    def test_errors_name_arguments_of_the_face(self):
+        batch, one = self.translator.translate_batch, self.translator.generate_tokens
+        for field, arguments in (("num_hypotheses", {"num_hypotheses": 3, "beam_size": 2}), ("sampling_temperature", {"sampling_temperature": -1, "sampling_topk": 0, "beam_size": 1}),
+                                 ("sampling_topp", {"sampling_topp": 2, "sampling_topk": 0, "beam_size": 1}), ("beam_size", {"beam_size": 10**6})):
+            error = self.refused(InvalidArgumentError, field, batch, [self.source], **arguments)
+            self.assertEqual(error.field, field)
+            self.assertNotRegex(str(error), r"num_beams|max_tokens|top_k|top_p|\bn\b")
+        error = self.refused(InvalidArgumentError, "sampling_temperature", lambda: list(one(self.source, sampling_topk=0, sampling_temperature=-1)))
+        self.assertEqual(error.field, "sampling_temperature")
+        error = self.refused(InvalidArgumentError, "source", batch, [[]])
+        self.assertEqual(error.field, "source")
 
     def test_tokens_are_lists_of_str(self):
         batch, score, one = self.translator.translate_batch, self.translator.score_batch, self.translator.generate_tokens

@@ -1,13 +1,15 @@
 """LLM: forms of prompts, results, errors, threads."""
+import copy
 import gc
 import json
+import pickle
 import subprocess
 import threading
 import unittest
 from collections import UserList
 
 import numpy as np
-from common_python import BART, BINARY, ROOT, WHISPER, noise
+from common_python import BART, BINARY, ROOT, WHISPER, LlmCase, noise
 
 import transept
 from transept import LLM, SamplingParams
@@ -22,15 +24,7 @@ def binary_lines(model, requests, *flags):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-class Llm(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.llm = LLM(BART, threads=1)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.llm.shutdown()
-
+class Llm(LlmCase):
     def text(self, prompt, params=GREEDY, **more):
         (output,) = self.llm.generate(prompt, params, **more)
         return output.outputs[0].text
@@ -177,6 +171,35 @@ class Llm(unittest.TestCase):
         self.assertEqual(same.score, score.score)
         with self.assertRaises(ValueError):
             self.llm.score(["a", "b"], ["c"])
+
+    def test_a_score_needs_a_prompt_of_the_decoder(self):
+        forms = [("a", 0), ({"encoder_prompt": "a"}, 0), ([{"encoder_prompt": "a", "decoder_prompt": "b"}, {"encoder_prompt": "a", "decoder_prompt": None}], 1)]
+        for prompts, position in forms:
+            with self.assertRaises(transept.InvalidArgumentError) as caught:
+                self.llm.score(prompts)
+            self.assertEqual(str(caught.exception), f"decoder_prompts: there is none for prompts[{position}]: give the text or the ids to score")
+            self.assertEqual(caught.exception.field, "decoder_prompts")
+
+    def test_outputs_are_copied_and_pickled(self):
+        params = SamplingParams(num_beams=2, n=2, max_tokens=5, logprobs=1, prompt_logprobs=1)
+        (beams,) = self.llm.generate("a b", params, encoder_output=True)
+        (plain,) = self.llm.generate("a b", GREEDY)
+        (score,) = self.llm.score("a b", "c")
+        for copied in (copy.deepcopy, copy.copy, lambda value: pickle.loads(pickle.dumps(value))):
+            for output in (beams, plain):
+                same = copied(output)
+                self.assertIs(type(same), transept.RequestOutput)
+                self.assertEqual(repr(same), repr(output))
+                for name in ("prompt_logprobs", "metrics", "finished", "encoder_prompt", "encoder_prompt_token_ids"):
+                    self.assertEqual(getattr(same, name), getattr(output, name), name)
+                self.assertTrue(np.array_equal(same.encoder_output, output.encoder_output) if output is beams else same.encoder_output is None)
+                for mine, theirs in zip(same.outputs, output.outputs):
+                    self.assertEqual(repr(mine), repr(theirs))
+                    self.assertEqual(repr(copied(theirs)), repr(theirs))
+                    self.assertEqual((mine.beam_score, mine.alignments, mine.token_ids_array.tolist()), (theirs.beam_score, theirs.alignments, theirs.token_ids))
+                    self.assertFalse(mine.token_ids_array.flags.writeable)
+                self.assertEqual(repr(copied(same)), repr(output))
+            self.assertEqual((copied(score).score, copied(score).prompt_logprobs), (score.score, score.prompt_logprobs))
 
     def test_handles_are_encoded_once(self):
         # Counters are told after a step, an answer within it: with several tokens those of its first step are.
