@@ -468,8 +468,6 @@ class CliTest(unittest.TestCase):
             code, out, err = run("generate", folder, "x")
             self.assertEqual((code, out), (2, ""), key)
             self.assertIn(f"{folder}/config.json: {key}: ", err)
-        folder = self.broken_model(adapter_config__json=b"{}")
-        self.assertIn(f"{folder}/adapter_config.json: LoRA", run("generate", folder, "x")[2])
 
     def test_a_bad_environment_variable_is_blamed_itself(self):
         for name, value in [("BLOCK_SIZE", "0"), ("DTYPE", "float8"), ("QUANTIZATION", "awq"), ("ISA", "mmx"),

@@ -32,6 +32,14 @@ class ModelFilesTest(unittest.TestCase):
             self.assertIn(name.split("__")[0], err)
             shutil.rmtree(folder)
 
+    def test_settings_of_an_adapter_beside_whole_weights_change_nothing(self):
+        folder = self.changed_model(adapter_config__json=b"{}")
+        code, out, err = run("generate", folder, "x")
+        self.assertEqual((code, out), run("generate", "g2p", "x")[:2])
+        self.assertIn(f"{folder}/adapter_config.json: no adapter is applied", err)
+        (Path(folder) / "model.safetensors").unlink()
+        self.assertIn(f"{folder}/adapter_config.json: LoRA", run("generate", folder, "x")[2])
+
     def test_a_folder_with_a_file_of_torch_answers_and_packs_as_its_original(self):
         folder = self.changed_model(model__safetensors=None)
         torch_bin.write(MODEL / "model.safetensors", folder / "pytorch_model.bin")

@@ -181,6 +181,27 @@ Status read_limits(const Flags& flags, ServerOptions& options) {
   return ok_status();
 }
 
+std::vector<FlagSpec> limit_flags() {
+  return {
+      {"max-audio-seconds", "SECONDS", "14400", "length of an audio file", kLimits},
+      {"live-session-seconds", "SECONDS", "86400", "length of a live session", kLimits},
+      {"live-max-item-seconds", "SECONDS", "1800", "length of what a live session speaks without a commit or a pause",
+       kLimits},
+      {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kLimits},
+      {"max-field-size", "SIZE", "1MiB", "size of another field of a form", kLimits},
+      {"max-json-size", "SIZE", "8MiB", "size of a JSON body", kLimits},
+      {"max-json-depth", "N", "64", "lists and objects within each other", kLimits},
+      {"max-request-line", "SIZE", "8KiB", "length of a request's first line", kLimits},
+      {"max-header-size", "SIZE", "16KiB", "size of a request's headers", kLimits},
+      {"max-headers", "N", "100", "number of a request's headers", kLimits},
+      {"max-n", "N", "16", "n and num_return_sequences", kLimits},
+      {"max-beams", "N", "64", "num_beams and best_of", kLimits},
+      {"max-logprobs", "N", "20", "logprobs and prompt_logprobs", kLimits},
+      {"max-stop-strings", "N", "4", "stop", kLimits},
+      {"max-bad-words", "N", "128", "bad_words and bad_words_ids", kLimits},
+  };
+}
+
 }  // namespace
 
 std::vector<FlagSpec> serve_flags() {
@@ -246,23 +267,8 @@ std::vector<FlagSpec> serve_flags() {
       {"body-timeout", "SECONDS", "60", "without a byte of a request's body, which must then come at 1 KiB/s", kQueue},
       {"idle-timeout", "SECONDS", "60", "for a connection between two requests", kQueue},
       {"write-timeout", "SECONDS", "30", "for a client that takes nothing of its answer", kQueue},
-      {"max-audio-seconds", "SECONDS", "14400", "length of an audio file", kLimits},
-      {"live-session-seconds", "SECONDS", "86400", "length of a live session", kLimits},
-      {"live-max-item-seconds", "SECONDS", "1800", "length of what a live session speaks without a commit or a pause",
-       kLimits},
-      {"max-upload-size", "SIZE", "25MiB", "size of an audio file", kLimits},
-      {"max-field-size", "SIZE", "1MiB", "size of another field of a form", kLimits},
-      {"max-json-size", "SIZE", "8MiB", "size of a JSON body", kLimits},
-      {"max-json-depth", "N", "64", "lists and objects within each other", kLimits},
-      {"max-request-line", "SIZE", "8KiB", "length of a request's first line", kLimits},
-      {"max-header-size", "SIZE", "16KiB", "size of a request's headers", kLimits},
-      {"max-headers", "N", "100", "number of a request's headers", kLimits},
-      {"max-n", "N", "16", "n and num_return_sequences", kLimits},
-      {"max-beams", "N", "64", "num_beams and best_of", kLimits},
-      {"max-logprobs", "N", "20", "logprobs and prompt_logprobs", kLimits},
-      {"max-stop-strings", "N", "4", "stop", kLimits},
-      {"max-bad-words", "N", "128", "bad_words and bad_words_ids", kLimits},
   };
+  for (FlagSpec& flag : limit_flags()) table.push_back(std::move(flag));
   keep_common(table, {"host", "port", "served-model-name", "shutdown-timeout", "log-format", "log-prompts", "replicas",
                       "api-key", "api-key-file", "admin-api-key", "cache-scope", "allowed-host", "cors-origin",
                       "allowed-local-media-path", "max-queued-requests", "request-timeout", "max-audio-seconds",
