@@ -316,7 +316,8 @@ TEST_F(TicketTakerTest, AnIdleTicketThatComesBackIsTheSameWork) {
   // Of the second attempt alone the broker takes the end.
   EXPECT_TRUE(wait_until([&] { return asking_.renew(options_.self, {"r0", 0, 1}).ok(); }));
   EXPECT_TRUE(wait_until([&] { return taker_->num_in_work() == 1 && taker_->counts().num_taken == 1; }));
-  std::this_thread::sleep_for(milliseconds(100));
+  // The broker has given the second attempt out, and nothing tells when the taker's thread has looked at it.
+  std::this_thread::sleep_for(milliseconds(500));
   EXPECT_EQ(taker_->counts().num_taken, 1);
   intake_.finish_all(ok_status());
   EXPECT_TRUE(taker_->drain(seconds(10)));
