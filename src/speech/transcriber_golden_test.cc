@@ -119,6 +119,7 @@ TEST(TranscriberGolden, SeveralAtOnceGiveWhatTheyGiveAlone) {
   std::vector<StatusOr<TranscribeResult>> results(rows.size(), absl::UnknownError("not run"));
   std::atomic<size_t> next = 0;
   std::vector<std::thread> threads;
+  threads.reserve(6);
   for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&] {
       for (size_t at = next++; at < rows.size(); at = next++) {
