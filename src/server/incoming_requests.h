@@ -21,7 +21,7 @@ class IncomingRequests final {
 
  public:
   struct Options {
-    int32_t max_requests = 512;           // a new one evicts a hurried one; without any it is refused
+    int32_t max_requests = 512;           // a new one evicts the slowest, young or not; if none is slow it is refused
     int32_t max_unhurried = 128;          // a new one evicts slow ones, the slowest first, until there are fewer
     int32_t max_unhurried_per_peer = 64;  // the same for one address
     int32_t max_requests_per_peer = 256;  // as max_requests, so that other addresses find places
