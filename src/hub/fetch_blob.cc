@@ -4,11 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/disk_sync.h"
 #include "hub/blob_lock.h"
@@ -20,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// libcurl brings 16 KiB at a time; a file that grows by larger pieces costs the kernel half of the time.
+constexpr size_t kWriteBytes = 512 * 1024;
 constexpr int64_t kWriteBackBytes = int64_t{32} << 20;  // the disk begins to write so early, and fsync waits less
 
 // The size of a regular file; unset: there is none.
@@ -48,6 +52,7 @@ class PartialBlob final {
     if (!may_resume) {
       RETURN_IF_ERROR(blob->restart());
     } else {
+      control.add_done(status.st_size);
       blob->grow(status.st_size);
     }
     return blob;
@@ -57,29 +62,45 @@ class PartialBlob final {
     ::close(fd_);
   }
 
-  int64_t size() const { return size_; }
+  int64_t size() const { return size_; }  // without what is not flushed
   bool is_whole() const { return task_.remote.size.has_value() && size_ == *task_.remote.size; }
 
   Status restart() {
     follower_.reset();
     if (::ftruncate(fd_, 0) != 0) return failed(errno);
-    control_.add_done(-std::exchange(size_, 0));
-    written_back_ = 0;
+    control_.add_done(-come());
+    size_ = written_back_ = 0;
+    buffered_ = 0;
     if (is_checked_) follower_ = std::make_unique<DigestFollower>(fd_);
     return ok_status();
   }
 
+  // Takes the next bytes, which are in the file after flush().
   Status append(std::span<const std::byte> bytes) {
-    if (task_.remote.size.has_value() && static_cast<int64_t>(bytes.size()) > *task_.remote.size - size_) {
+    const auto size = static_cast<int64_t>(bytes.size());
+    if (task_.remote.size.has_value() && size > *task_.remote.size - come()) {
       return absl::DataLossError(
           str_cat(task_.file, ": the server sends more than the ", *task_.remote.size, " bytes that it promised"));
     }
+    control_.add_received(size);
+    control_.add_done(size);
+    while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), buffer_.size() - buffered_);
+      std::memcpy(buffer_.data() + buffered_, bytes.data(), count);
+      buffered_ += count;
+      bytes = bytes.subspan(count);
+      if (buffered_ == buffer_.size()) RETURN_IF_ERROR(flush());
+    }
+    return ok_status();
+  }
+
+  Status flush() {
+    std::span<const std::byte> bytes(buffer_.data(), std::exchange(buffered_, 0));
     while (!bytes.empty()) {
       const ssize_t count = ::pwrite(fd_, bytes.data(), bytes.size(), size_);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return failed(errno);
       bytes = bytes.subspan(static_cast<size_t>(count));
-      control_.add_received(count);
       grow(count);
     }
     if (size_ - written_back_ >= kWriteBackBytes) {
@@ -115,10 +136,11 @@ class PartialBlob final {
     if (is_checked_) follower_ = std::make_unique<DigestFollower>(fd_);
   }
 
+  int64_t come() const { return size_ + static_cast<int64_t>(buffered_); }
+
   void grow(int64_t count) {
     size_ += count;
     if (follower_ != nullptr) follower_->advance(size_);
-    control_.add_done(count);
   }
 
   Status failed(int error) const {
@@ -133,7 +155,9 @@ class PartialBlob final {
   const FetchTask& task_;
   FetchControl& control_;
   const bool is_checked_;  // by its digest, so it can be resumed
-  int64_t size_ = 0, written_back_ = 0;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kWriteBytes);
+  size_t buffered_ = 0;                  // of buffer_: come, and not written
+  int64_t size_ = 0, written_back_ = 0;  // of the file
   std::unique_ptr<DigestFollower> follower_;
 };
 
@@ -145,6 +169,8 @@ Status fill(HubClient& client, const RepoName& repo, const std::string& commit, 
   for (int failures = 0; !blob.is_whole();) {
     const int64_t before = blob.size();
     Status status = client.read(repo, commit, task.file, before, {on_restart, on_bytes});
+    Status flushed = blob.flush();
+    if (!flushed.ok()) status = std::move(flushed);
     // An answer that ends by its own account is not cut: the server has another file than the hub promised.
     if (status.ok()) return blob.is_whole() || !task.remote.size.has_value() ? ok_status() : blob.check();
     if (absl::IsOutOfRange(status)) return absl::DataLossError(error_message(status));
