@@ -42,6 +42,7 @@ using K = FieldKind;
 
 constexpr std::string_view kSides[] = {"encoder", "decoder"};
 constexpr std::string_view kAudioFormats[] = {"json", "text", "srt", "verbose_json", "vtt"};
+constexpr std::string_view kTasks[] = {"transcribe", "translate"};
 constexpr std::string_view kGranularities[] = {"word", "segment"};
 constexpr std::string_view kIncludeUsage[] = {"include_usage"};
 constexpr std::string_view kIncludeProgress[] = {"include_progress"};
@@ -175,6 +176,12 @@ constexpr FieldSpec kFields[] = {
     {.name = "chunking_strategy", .kind = K::kChunking, .slot = none, .doc = "auto, or an object with type server_vad: cut long audio at pauses, windows of it running together.", .routes = at::kAudio},
     {.name = "vad_filter", .kind = K::kBool, .slot = body<&B::vad_filter>, .doc = "true: cut at pauses, as chunking_strategy does. false: listen for no pauses, and decode silence, too.", .routes = at::kAudio},
     {.name = "hotwords", .kind = K::kText, .slot = body<&B::hotwords>, .doc = "Words to expect: text before the previous text of every window.", .routes = at::kAudio},
+    {.name = "vad_filter", .kind = K::kBool, .slot = body<&B::vad_filter>, .doc = "false: answer audio without speech by what the model makes of it, not by an empty text.", .models = FieldModels::kSpeech, .routes = at::kAnswers},
+    {.name = "vad_parameters", .kind = K::kAny, .slot = none, .doc = "Of the voice detector.", .routes = at::kAudio, .refusal = "the voice detector has no parameters (docs/transcribe.md)"},
+    {.name = "task", .kind = K::kWord, .slot = prompting<&P::task>, .doc = "translate: into English, as /v1/audio/translations does.", .routes = at::kAudio, .words = kTasks},
+    {.name = "condition_on_previous_text", .kind = K::kBool, .slot = body<&B::condition_on_previous_text>, .doc = "false: a window is not told the text before it.", .routes = at::kAudio},
+    {.name = "patience", .kind = K::kNumber, .slot = body<&B::patience>, .doc = "The beam search ends when beams * patience answers are complete; 1 where absent. Needs beams.", .min = 0, .max = 100, .min_excluded = true, .routes = at::kAudio},
+    {.name = "best_of", .kind = K::kInt, .slot = sampling<&O::best_of>, .doc = "Answers that are drawn at temperatures above 0, of which the likeliest is taken; 5 where absent.", .min = 1, .max = kMaxBeams, .routes = at::kAudio, .limit = &L::max_beams},
     {.name = "word_timestamps", .kind = K::kBool, .slot = body<&B::word_timestamps>, .doc = "true: the same as timestamp_granularities with word.", .routes = at::kAudio},
     {.name = "beam_size", .kind = K::kInt, .slot = body<&B::beam_size>, .doc = "Beams of the search at temperature 0; 1: the greedy search. Where absent the model's own num_beams, which is 1 in Whisper's files; transept transcribe takes 5, as openai-whisper's command line does.", .min = 1, .max = kMaxBeams, .routes = at::kAudio, .limit = &L::max_beams},
     {.name = "num_beams", .kind = K::kInt, .slot = sampling<&O::num_beams>, .doc = "Another name of beam_size.", .min = 1, .max = kMaxBeams, .routes = at::kAudio, .limit = &L::max_beams},

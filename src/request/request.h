@@ -97,7 +97,9 @@ struct BodyFields {
   bool cuts_at_pauses = false;  // chunking_strategy is present, and not null
   std::optional<bool> vad_filter, word_timestamps;
   std::optional<std::string> hotwords;
-  std::optional<int32_t> beam_size;                 // of a transcription: another name of num_beams
+  std::optional<bool> condition_on_previous_text;   // of a transcription; this and the next two
+  std::optional<float> patience;                    // of its beams
+  std::optional<int32_t> beam_size;                 // another name of num_beams
   std::optional<std::string> request_id, consumer;  // of an encode; this and the next
   std::optional<int32_t> attempt;
   std::optional<float> timeout;       // seconds

@@ -10,6 +10,7 @@
 
 #include "net/http_server_testing.h"
 #include "server/incoming_body_testing.h"
+#include "server/prometheus_testing.h"
 #include "server/served_model_testing.h"
 #include "server/server_testing.h"
 
@@ -320,6 +321,14 @@ TEST_P(SpelledRequests, OfAClientThatGoesLeaveNothingBehind) {
     }));
   }
   EXPECT_GT(context.engine.snapshot().counts.aborted, 0);
+  const auto metrics = testing::PrometheusText::parse(served.get("/metrics").body);
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  double num_aborted = 0;
+  for (const auto& [labels, value] :
+       metrics->families().at("transept:request_success_total").samples.at("transept:request_success_total")) {
+    if (labels.at("finished_reason") == "abort") num_aborted += value;
+  }
+  EXPECT_EQ(num_aborted, 5) << "a request each round";
   EXPECT_TRUE(wait_until([&] { return context.admission.num_waiting() == 0; }));
 }
 

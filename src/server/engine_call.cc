@@ -8,6 +8,7 @@
 #include "disagg/instance_calls.h"
 #include "server/cache_salt.h"
 #include "server/replies.h"
+#include "server/silent_answer.h"
 
 namespace transept {
 namespace {
@@ -58,13 +59,15 @@ class Run final : public std::enable_shared_from_this<Run> {
   Run(const ServerContext& context, ApiCallPtr call, std::shared_ptr<EngineCall> route)
       : context_(context), call_(std::move(call)), route_(std::move(route)) {}
 
-  void start(std::vector<RequestSpec> specs);
+  // `silent`: where there is an output, it is the prompt's, and the engine does not get its spec.
+  void start(std::vector<RequestSpec> specs, std::vector<std::optional<RequestOutput>> silent);
 
  private:
   void ready(size_t index);
   void pump();
   std::vector<size_t> take_ready();
   void read(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void pass_on(size_t index, RequestOutput output) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end(const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void cancel();
 
@@ -83,13 +86,17 @@ class Run final : public std::enable_shared_from_this<Run> {
   bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-void Run::start(std::vector<RequestSpec> specs) {
+void Run::start(std::vector<RequestSpec> specs, std::vector<std::optional<RequestOutput>> silent) {
   {
     const MutexLock lock(mutex_);
     num_open_ = specs.size();
     streams_.resize(specs.size());
     tallies_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
+      if (i < silent.size() && silent[i].has_value()) {
+        pass_on(i, *std::move(silent[i]));
+        continue;
+      }
       specs[i].on_ready = [self = shared_from_this(), i] { self->ready(i); };
       StatusOr<RequestStream> stream = context_.engine.add_request(std::move(specs[i]));
       if (!stream.ok()) return end(stream.status());
@@ -135,16 +142,20 @@ void Run::read(size_t index) {
     std::optional<StatusOr<RequestOutput>> output = streams_[index]->try_next();
     if (!output.has_value()) return;
     if (!output->ok()) return end(output->status());
-    const bool is_finished = (*output)->finished;
-    tallies_[index].add(**output);
-    if (is_finished) {
-      streams_[index].reset();
-      context_.admission.note_answer();
-      context_.metrics.count_request(tallies_[index].finished(**output));
-    }
-    route_->on_output(index, std::move(*output).value());
-    if (is_finished && --num_open_ == 0) end(ok_status());
+    pass_on(index, std::move(*output).value());
   }
+}
+
+void Run::pass_on(size_t index, RequestOutput output) {
+  const bool is_finished = output.finished;
+  tallies_[index].add(output);
+  if (is_finished) {
+    streams_[index].reset();
+    context_.admission.note_answer();
+    context_.metrics.count_request(tallies_[index].finished(output));
+  }
+  route_->on_output(index, std::move(output));
+  if (is_finished && --num_open_ == 0) end(ok_status());
 }
 
 void Run::end(const Status& status) {
@@ -161,6 +172,7 @@ void Run::cancel() {
   if (is_over_) return;
   is_over_ = true;
   for (auto& stream : streams_) stream.reset();
+  context_.metrics.count_aborted(static_cast<int32_t>(num_open_));
   call_->charge.release();
   route_.reset();
 }
@@ -201,6 +213,7 @@ Status check_stream(const ParsedRequest& parsed, const SamplingParams& params) {
 
 struct Prepared {
   std::vector<RequestSpec> specs;
+  std::vector<std::optional<RequestOutput>> silent;  // of specs, where nobody speaks
   int64_t num_tokens = 0;
   double audio_seconds = 0;
   int64_t image_bytes = 0;
@@ -301,13 +314,17 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
   }
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
-  for (size_t i = 0; i < prepared->specs.size(); ++i) route->on_prompt(i, prepared->specs[i].inputs);
-  run_requests(context, call, std::move(prepared->specs), std::move(route));
+  for (size_t i = 0; i < prepared->specs.size(); ++i) {
+    route->on_prompt(i, prepared->specs[i].inputs);
+    prepared->silent.push_back(silent_answer(context, parsed, call->arrival, prepared->specs[i]));
+  }
+  std::make_shared<Run>(context, call, std::move(route))
+      ->start(std::move(prepared->specs), std::move(prepared->silent));
 }
 
 void run_requests(const ServerContext& context, const ApiCallPtr& call, std::vector<RequestSpec> specs,
                   std::shared_ptr<EngineCall> route) {
-  std::make_shared<Run>(context, call, std::move(route))->start(std::move(specs));
+  std::make_shared<Run>(context, call, std::move(route))->start(std::move(specs), {});
 }
 
 void Usage::add(const RequestOutput& finished) {

@@ -99,6 +99,9 @@ class ServerMetrics::Impl final {
     generation_.Observe(static_cast<double>(request.num_generated_tokens));
   }
 
+  void count_aborted(int32_t count) {
+    finished_.Add({{"finished_reason", std::string(finish_name(FinishReason::kAbort))}}).Increment(std::max(0, count));
+  }
   void set_num_arriving(int32_t count) { arriving_.Set(count); }
   void count_unknown_fields(int32_t count) { unknown_fields_.Increment(std::max(0, count)); }
   void count_audio_seconds(double seconds) {
@@ -163,7 +166,8 @@ class ServerMetrics::Impl final {
 
   Family<Counter>& finished_ =
       counters("request_success_total",
-               "Answers that ended, by what ended them; a transcription is one. Encode instances give none.");
+               "Answers that ended, by what ended them (abort: the client went); a transcription is one. Encode "
+               "instances give none.");
   Family<Counter>& refused_ = counters("requests_refused_total", "Requests that were not taken, by the reason.");
   prometheus::Gauge& arriving_ = prometheus::BuildGauge()
                                      .Name("transept:num_requests_arriving")
@@ -197,6 +201,7 @@ void ServerMetrics::count_http(std::string_view route, std::string_view method, 
   impl_->count_http(route, method, status, seconds);
 }
 void ServerMetrics::count_request(const FinishedRequest& request) { impl_->count_request(request); }
+void ServerMetrics::count_aborted(int32_t count) { impl_->count_aborted(count); }
 void ServerMetrics::set_num_arriving(int32_t count) { impl_->set_num_arriving(count); }
 void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_fields(count); }
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }

@@ -37,6 +37,8 @@ class ServerMetrics final {
   void count_http(std::string_view route, std::string_view method, int status, double seconds);
   // Counts a request that was answered; call once for each, of any route.
   void count_request(const FinishedRequest& request);
+  // Counts answers (prompts of one call) whose client has gone before their end: finished_reason "abort".
+  void count_aborted(int32_t count);
   void set_num_arriving(int32_t count);  // requests whose bodies are arriving
   void count_unknown_fields(int32_t count);
   void count_audio_seconds(double seconds);

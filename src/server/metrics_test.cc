@@ -184,6 +184,8 @@ TEST(ServerMetrics, AFinishedRequestIsInEveryHistogramOfRequests) {
   EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "stop"}})), 2);
   EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "length"}})), 1);
   EXPECT_EQ(text.value("transept:request_success_total", with({{"finished_reason", "abort"}})), 0);
+  metrics.count_aborted(3);
+  EXPECT_EQ(read(metrics).value("transept:request_success_total", with({{"finished_reason", "abort"}})), 3);
   EXPECT_EQ(text.value("transept:request_prompt_tokens_sum", kModel), 9);
   EXPECT_EQ(text.value("transept:request_generation_tokens_sum", kModel), 16);
   EXPECT_EQ(text.value("transept:request_generation_tokens_count", kModel), 2);

@@ -93,6 +93,24 @@ StatusOr<std::optional<int32_t>> read_beams(const SpeechModel& speech, const Par
   return beams;
 }
 
+// 0.2 as it was written, not as a float holds it.
+double as_written(float value) { return std::round(static_cast<double>(value) * 1e6) / 1e6; }
+
+// What patience and best_of say of the search, whose beams are set.
+Status read_search_details(const SpeechModel& speech, const ParsedRequest& request, TranscribeOptions& options) {
+  if (const std::optional<float> patience = request.body.patience; patience.has_value()) {
+    if (*options.beam_size == 1) return field_error("patience", "patience is of a beam search: give beam_size, too");
+    options.patience = as_written(*patience);
+  }
+  const std::optional<int32_t> best_of = request.sampling.best_of;
+  if (best_of.value_or(1) > speech.max_num_seqs) {
+    return field_error("best_of", str_cat("best_of ", *best_of, ": the engine runs ", speech.max_num_seqs,
+                                          " sequences at most (--max-num-seqs)"));
+  }
+  options.best_of = std::clamp(best_of.value_or(options.best_of), 1, speech.max_num_seqs);
+  return ok_status();
+}
+
 // The search that the request asks for, else that of the model's own files, as far as the engine is wide enough.
 Status set_search(const ServerContext& context, const ParsedRequest& request, TranscribeOptions& options) {
   const SpeechModel& speech = *context.speech;
@@ -100,12 +118,11 @@ Status set_search(const ServerContext& context, const ParsedRequest& request, Tr
   if (!options.beam_size.has_value()) {
     options.beam_size = std::clamp(speech.generation->num_beams, 1, speech.max_num_seqs);
   }
-  options.best_of = std::clamp(options.best_of, 1, speech.max_num_seqs);
+  RETURN_IF_ERROR(read_search_details(speech, request, options));
   options.seed = context.model.config.seed;
   const std::optional<float>& temperature = request.sampling.temperature;
   if (temperature.value_or(0) <= 0) return ok_status();
-  // 0.2 as it was written, not as a float holds it: verbose_json gives it back.
-  options.temperature = std::max(1e-6, std::round(static_cast<double>(*temperature) * 1e6) / 1e6);
+  options.temperature = std::max(1e-6, as_written(*temperature));  // verbose_json gives it back
   options.temperature_increment = std::nullopt;
   return ok_status();
 }
@@ -127,8 +144,13 @@ StatusOr<TranscriptionAsk> transcription_ask(const ServerContext& context, const
     return field_error("stream_options",
                        "stream_options.include_progress needs stream and response_format \"verbose_json\"");
   }
+  if (translate && request.prompt_options.task == "transcribe") {
+    return field_error("task", "task: this route translates; /v1/audio/transcriptions transcribes");
+  }
+  translate = translate || request.prompt_options.task == "translate";
   if (translate && (speech.tokens == nullptr || !speech.tokens->translate.has_value())) {
-    return field_error("model", "this model transcribes only: it does not translate");
+    const bool is_asked = request.prompt_options.task.has_value();
+    return field_error(is_asked ? "task" : "model", "this model transcribes only: it does not translate");
   }
   RETURN_IF_ERROR(read_times(speech, request.body, ask));
   TranscribeOptions& options = ask.options;
@@ -138,6 +160,7 @@ StatusOr<TranscriptionAsk> transcription_ask(const ServerContext& context, const
   }
   options.initial_prompt = strip_space(request.body.text.value_or(""));
   options.hotwords = strip_space(request.body.hotwords.value_or(""));
+  options.condition_on_previous_text = request.body.condition_on_previous_text.value_or(true);
   options.word_timestamps = ask.with_words;
   options.without_timestamps = speech.tokens != nullptr && !has_timestamps(speech);
   options.max_audio_seconds = context.options.max_audio_seconds;
@@ -154,7 +177,7 @@ Status as_form_error(const Status& error) {
       {"best_of", "temperature"},
       {"task", "model"},
   };
-  constexpr std::string_view kSame[] = {"file", "language", "temperature", "hotwords"};
+  constexpr std::string_view kSame[] = {"file", "language", "temperature", "hotwords", "patience"};
   if (!absl::IsInvalidArgument(error)) return error;
   const std::string param = error_param(error);
   if (param.empty()) return field_error("file", str_cat("file: ", error_message(error)));

@@ -95,6 +95,80 @@ TEST_F(TranscriptionFields, BeamsThatTheEngineCannotRunAreRefusedByTheNameThatWa
   }
 }
 
+TEST_F(TranscriptionFields, PatienceAndBestOfAreOfTheSearch) {
+  TranscribeOptions options = with_beams(3);
+  options.patience = 0.34;
+  const std::string patient = expected(options);
+  ASSERT_NE(patient, expected(with_beams(3))) << "the test cannot tell them apart";
+  EXPECT_EQ(text_of({{"beam_size", "3"}, {"patience", "0.34"}}), patient);
+
+  options = server_defaults();
+  options.temperature = 0.8;
+  options.temperature_increment = std::nullopt;
+  const std::string drawn = expected(options);
+  options.best_of = 1;
+  const std::string alone = expected(options);
+  ASSERT_NE(alone, drawn) << "the test cannot tell them apart";
+  EXPECT_EQ(text_of({{"temperature", "0.8"}, {"best_of", "1"}}), alone);
+  EXPECT_EQ(text_of({{"temperature", "0.8"}}), drawn);
+
+  const auto refused = [](Fields fields) {
+    fields.emplace_back("file", wav(3, 2));
+    return refusal_of(post(context(), fields)->answer());
+  };
+  EXPECT_EQ(refused({{"patience", "2"}}).param, "patience") << "there are no beams";
+  EXPECT_EQ(refused({{"patience", "0"}, {"beam_size", "2"}}).param, "patience");
+  EXPECT_EQ(refused({{"best_of", "0"}}).param, "best_of");
+}
+
+TEST_F(TranscriptionFields, BestOfMoreThanTheEngineRunsIsRefused) {
+  EngineConfig config;
+  config.kv_cache_memory = uint64_t{64} << 20;
+  config.max_num_seqs = 4;
+  const ServerHouse house(default_server_options(), speech_model(), config);
+  const Refusal refusal = refusal_of(post(house.context(), {{"file", wav(3, 2)}, {"best_of", "5"}})->answer());
+  EXPECT_EQ(refusal.param, "best_of");
+  EXPECT_THAT(refusal.message, HasSubstr("best_of 5: the engine runs 4 sequences at most"));
+}
+
+// ---- Task, text before
+
+TEST_F(TranscriptionFields, TheTaskIsTheOtherRoutes) {
+  const std::string translated = answer({}, /*translate=*/true).body;
+  ASSERT_NE(translated, answer({}).body) << "the test cannot tell them apart";
+  EXPECT_EQ(answer({{"task", "translate"}}).body, translated);
+  EXPECT_EQ(answer({{"task", "translate"}}, /*translate=*/true).body, translated);
+  EXPECT_EQ(answer({{"task", "transcribe"}}).body, answer({}).body);
+  const Fields file = {{"file", wav(3, 2)}};
+  const auto refused = [&](std::string_view task, bool translate) {
+    Fields fields = file;
+    fields.emplace_back("task", task);
+    return refusal_of(post(context(), fields, translate)->answer());
+  };
+  EXPECT_EQ(refused("transcribe", true).param, "task");
+  EXPECT_THAT(refused("sing", false).message, HasSubstr(R"(must be one of "transcribe", "translate", not "sing")"));
+}
+
+TEST_F(TranscriptionFields, TheTextBeforeAWindowCanBeKeptFromIt) {
+  TranscribeOptions options = server_defaults();
+  options.temperature = 0.2;  // alone: after a fallback above 0.5 no window is told
+  options.temperature_increment = std::nullopt;
+  const std::string told = expected(options);
+  options.condition_on_previous_text = false;
+  const std::string alone = expected(options);
+  ASSERT_NE(alone, told) << "the test cannot tell them apart";
+  const std::pair<std::string, std::string> cool = {"temperature", "0.2"};
+  EXPECT_EQ(text_of({cool, {"condition_on_previous_text", "false"}}), alone);
+  EXPECT_EQ(text_of({cool, {"condition_on_previous_text", "true"}}), told);
+}
+
+TEST_F(TranscriptionFields, TheDetectorHasNoParameters) {
+  const Fields fields = {{"file", wav(3, 2)}, {"vad_parameters", R"({"threshold": 0.5})"}};
+  const Refusal refusal = refusal_of(post(context(), fields)->answer());
+  EXPECT_EQ(refusal.status, 400);
+  EXPECT_EQ(refusal.param, "vad_parameters");
+}
+
 // ---- Hotwords, words, pauses
 
 TEST_F(TranscriptionFields, HotwordsStandBeforeEveryWindow) {

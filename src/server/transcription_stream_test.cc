@@ -237,6 +237,8 @@ TEST_F(TranscriptionStreams, AClientThatGoesMeanwhileIsNotAnswered) {
   leaving.join();
   EXPECT_FALSE(client->has_answer());
   EXPECT_LT(house_->engine().snapshot().executor.num_encoder_runs, 15);
+  EXPECT_THAT(context().metrics.text(house_->engine().snapshot(), 0),
+              ::testing::ContainsRegex(R"(request_success_total\{[^}]*finished_reason="abort"[^}]*\} 1)"));
   expect_idle();
 }
 

@@ -41,8 +41,8 @@ class Transcription final {
     call_->responder->on_gone([stop = stop_]() mutable { stop.request_stop(); });
     const Status status = answer();
     call_->charge.release();
-    // Who went hears nothing, whatever it was that ended.
-    if (status.ok() || call_->responder->is_gone()) return;
+    if (status.ok()) return;
+    if (call_->responder->is_gone()) return context_.metrics.count_aborted(1);  // hears nothing, whatever ended
     if (stream_.has_value() && stream_->has_begun()) {
       stream_->fail(status);
     } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "speech/audio_windows.h"
 #include "speech/speech_spans.h"
 
 namespace transept {
@@ -10,6 +11,19 @@ namespace {
 
 // Digital silence: the floor of the log-mel stage, and what rounding makes of it.
 constexpr float kFloorLevel = -9.99f;
+
+// Undoes LogMel::normalize: the first num_frames of [num_bins, columns] become [num_frames, num_bins].
+std::vector<float> raw_frames(const EncoderFeatures& features, int64_t num_frames) {
+  const int64_t num_bins = features.shape[0], columns = features.shape[1];
+  std::vector<float> frames(static_cast<size_t>(num_frames * num_bins));
+  for (int64_t bin = 0; bin < num_bins; ++bin) {
+    for (int64_t t = 0; t < num_frames; ++t) {
+      frames[static_cast<size_t>(t * num_bins + bin)] =
+          features.values[static_cast<size_t>(bin * columns + t)] * 4.0f - 4.0f;
+    }
+  }
+  return frames;
+}
 
 int64_t frame_at(double seconds) { return std::llround(seconds * kVoiceFramesPerSecond); }
 
@@ -28,6 +42,30 @@ bool SilentWindows::is_silent(const FrameRange& window) const { return first_spe
 int64_t SilentWindows::first_speech(const FrameRange& range) const {
   const auto next = std::ranges::upper_bound(speech_, range.begin, {}, &FrameRange::end);
   return next == speech_.end() ? range.end : std::clamp(next->begin, range.begin, range.end);
+}
+
+bool is_silent(const EncoderFeatures& features, const AudioProcessor& processor) {
+  const LogMel* own_mel = processor.log_mel();
+  if (own_mel != nullptr && own_mel->options().hop_length * kVoiceFramesPerSecond != own_mel->options().sampling_rate) {
+    return false;
+  }
+  const auto most = static_cast<double>(own_mel != nullptr ? features.shape[1] : INT32_MAX);
+  const auto num_frames = static_cast<int64_t>(std::min(features.audio_seconds * kVoiceFramesPerSecond + 0.001, most));
+  std::vector<float> frames;
+  int32_t num_bins = 0;
+  if (own_mel != nullptr) {
+    num_bins = own_mel->options().num_mel_bins;
+    frames = raw_frames(features, num_frames);
+  } else {
+    const StatusOr<LogMel> log_mel = voice_log_mel(processor);
+    if (!log_mel.ok()) return false;
+    num_bins = log_mel->options().num_mel_bins;
+    LogMelStream stream(*log_mel);
+    stream.push(features.values, frames);
+    stream.finish(frames);
+    frames.resize(std::min(frames.size(), static_cast<size_t>(num_frames * num_bins)));
+  }
+  return SilentWindows(detect_voice(frames, num_bins)).is_silent({0, num_frames});
 }
 
 }  // namespace transept

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "core/encoder_features.h"
+#include "multimodal/audio_processor.h"
 #include "speech/decoding_rules.h"
 #include "speech/voice_activity.h"
 
@@ -29,5 +31,10 @@ class SilentWindows final {
  private:
   std::vector<FrameRange> speech_;  // ascending, disjoint; 0.2 s of padding included
 };
+
+// True if one window, as `processor` has made its features, holds no speech in its audio_seconds. The levels of log-mel
+// features are those that the encoder reads: what is 80 dB below the loudest is at that floor. False where it cannot be
+// told: the front end's frames are not 0.01 s.
+bool is_silent(const EncoderFeatures& features, const AudioProcessor& processor);
 
 }  // namespace transept

@@ -48,6 +48,46 @@ TEST(SilentWindowsTest, ShortAudioIsSilentIfItHoldsNothing) {
   EXPECT_TRUE(SilentWindows(frames(0, 0)).is_silent({0, 0}));
 }
 
+// ---- Features of one window
+
+// Returns whether it is silent, which the windows of a file of these samples say, too.
+bool told(const AudioProcessor& processor, const std::vector<int16_t>& samples) {
+  const auto windows = AudioWindows::open(AudioSource(raw_audio(samples)), processor, {.find_voice = true});
+  if (!windows.ok()) ADD_FAILURE() << windows.status();
+  const bool expected = SilentWindows((*windows)->voice()).is_silent({0, (*windows)->num_frames()});
+  std::vector<float> heard;
+  for (const int16_t sample : samples) heard.push_back(static_cast<float>(sample) / 32768.0f);
+  EXPECT_EQ(is_silent(*processor.features(heard), processor), expected);
+  return expected;
+}
+
+TEST(SilentFeatures, AreToldAsByTheWindowsOfTheFile) {
+  const House house;
+  const std::unique_ptr<AudioProcessor> waves = make_waveform_processor(ModelConfig()).value();
+  const AudioProcessor* const processors[] = {house.speech().audio, waves.get()};
+  for (const AudioProcessor* processor : processors) {
+    for (const double seconds : {0.1, 0.7, 2.0, 11.0, 29.99}) {
+      const auto count = static_cast<size_t>(seconds * 16000);
+      EXPECT_TRUE(told(*processor, std::vector<int16_t>(count))) << seconds;
+      for (const uint32_t seed : {3u, 7u}) {
+        SCOPED_TRACE(str_cat(seconds, " s, seed ", seed));
+        std::vector<int16_t> samples = synthetic_audio(seed, count);
+        EXPECT_FALSE(told(*processor, samples));
+        for (int16_t& sample : samples) sample = static_cast<int16_t>(sample % 3);  // as a quiet room
+        told(*processor, samples);
+      }
+    }
+  }
+}
+
+TEST(SilentFeatures, ASingleWordInAWindowIsSpeech) {
+  const House house;
+  std::vector<int16_t> samples(30 * 16000);
+  const std::vector<int16_t> word = synthetic_audio(3, 8000);
+  std::copy(word.begin(), word.end(), samples.begin() + 20 * 16000);
+  EXPECT_FALSE(told(*house.speech().audio, samples));
+}
+
 // ---- Transcriptions
 
 AudioSource silence(double seconds) {

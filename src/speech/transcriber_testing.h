@@ -76,6 +76,7 @@ class House final {
   LoadedModel& model() { return *model_; }
   AsyncEngine& engine() { return *engine_; }
   SpeechModel& speech() { return speech_; }
+  const SpeechModel& speech() const { return speech_; }
 
   StatusOr<TranscribeResult> transcribe(const AudioSource& audio, const TranscribeOptions& options,
                                         const TranscribeObserver& observer = {},
