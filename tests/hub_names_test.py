@@ -1,13 +1,70 @@
 """What a MODEL's name means, and what a name is told that means nothing: folders, bundled models, short names, files, the hub
 (hub/server.py). Needs build/release/transept."""
+import json
 import os
 import signal
 import statistics
+import subprocess
 import time
 import unittest
 
+from cli_test import BINARY
 from hub_test import HubCase
-from models import G2P, SHARDED, add_g2p, files_of
+from models import G2P, SHARDED, add_g2p, add_sharded, files_of
+
+
+class SpaceTest(HubCase):
+    def test_all_of_a_model_is_summed_before_anything_comes(self):
+        for add, name in ((add_g2p, "acme/g2p"), (add_sharded, "acme/sharded")):
+            repo = add(self.hub)
+            weights = [path for path in repo.commits[repo.refs["main"]] if path.endswith(".safetensors")]
+            space = os.statvfs(self.folder)
+            repo.claimed = {path: space.f_bavail * space.f_frsize // len(weights) for path in weights}  # each alone would fit
+            said = self.refused("download", name)
+            self.assertIn("has room for", said)
+            self.assertIn("64.0 MiB stay free", said)
+            self.assertEqual(self.hub.requests("GET", f"{name}/resolve"), [], "not even the small files")
+
+
+class CacheFolderTest(HubCase):
+    def test_a_folder_of_no_name(self):
+        for flag in ("--download-dir=", "--cache-dir="):
+            for verb in (["models"], ["download", "acme/g2p"], ["generate", "acme/g2p", "hello"]):
+                self.assertIn(f"{flag[:-1]}: expected a folder, not nothing", self.refused(*verb, flag))
+        add_g2p(self.hub)
+        self.assertEqual(self.run_hub("models", TRANSEPT_DOWNLOAD_DIR="")[0], 0)
+        self.assertIn(str(self.cache), str(self.download(TRANSEPT_DOWNLOAD_DIR="")), "as if it were not set")
+
+    def test_from_a_folder_that_is_gone(self):
+        gone = self.folder / "gone"
+        gone.mkdir()
+        script = f'cd "{gone}" && rmdir "{gone}" && exec "{BINARY}" models --download-dir here'
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=self.env())
+        self.assertNotIn("filesystem error", done.stderr)
+
+
+class RefusedTest(HubCase):
+    def setUp(self):
+        super().setUp()
+        llama = json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}).encode()
+        self.hub.add("acme/llama", {"config.json": llama, "model.safetensors": b"x" * 100})
+        self.hub.add("acme/onnx", {"config.json": llama, "model.onnx": b"x" * 100})
+
+    def test_inspect_says_so_in_json(self):
+        for name, why in (("acme/llama", "llama"), ("acme/onnx", "ONNX")):
+            code, out, err = self.run_hub("inspect", name, "--json")
+            self.assertEqual(code, 1, err)
+            report = json.loads(out)
+            self.assertEqual((report["model"], report["runs"]), (name, False))
+            self.assertIn(why, report["refused"])
+        self.assertIn("no such repository", self.refused("inspect", "acme/none", "--json"))
+
+    def test_models_names_the_reason_and_not_what_never_comes(self):
+        self.refused("download", "acme/llama")
+        out = self.run_hub("models")[1]
+        self.assertIn("does not run: ", out)
+        self.assertIn("llama", out.lower().split("does not run: ")[1])
+        self.assertNotIn("not whole", out)
 
 
 class WhereTest(HubCase):

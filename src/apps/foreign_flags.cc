@@ -105,6 +105,8 @@ constexpr ForeignFlag kRows[] = {
     nothing(kCpp, "-pc -ps --print-special", "", "segments are printed as plain text", kSpeech),
     stands(kCpp, "-np --no-prints", "", "", "--quiet", kSpeech),
     stands(kCpp, "-tp", "X", "", "--temperature={}", kSpeech),
+    stands(kCpp, "-tpi --temperature-inc", "X", "0", "--temperature-increment-on-fallback=none", kSpeech),
+    stands(kCpp, "-tpi --temperature-inc", "X", "0.0", "--temperature-increment-on-fallback=none", kSpeech),
     stands(kCpp, "-tpi --temperature-inc", "X", "", "--temperature-increment-on-fallback={}", kSpeech),
     stands(kCpp, "-nf --no-fallback", "", "", "--temperature-increment-on-fallback=none", kSpeech),
     refused(kCpp, "-et --entropy-thold", "X", "--compression-ratio-threshold finds texts that repeat themselves",

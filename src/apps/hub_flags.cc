@@ -28,7 +28,14 @@ std::vector<FlagSpec> hub_flags() {
 
 StatusOr<HubSettings> hub_settings(const Flags& flags) {
   ASSIGN_OR_RETURN(HubSettings settings, HubSettings::from_environment());
-  const auto first = flags.text("download-dir"), second = flags.text("cache-dir");
+  const auto folder = [&](const std::string& name) -> StatusOr<std::optional<std::string>> {
+    auto value = flags.text(name);
+    if (!value.has_value() || !value->empty()) return value;
+    if (flags.from_environment().contains(name)) return std::nullopt;  // as a variable of nothing counts
+    return invalid_argument(flags.name_of(name), ": expected a folder, not nothing");
+  };
+  ASSIGN_OR_RETURN(const std::optional<std::string> first, folder("download-dir"));
+  ASSIGN_OR_RETURN(const std::optional<std::string> second, folder("cache-dir"));
   if (first.has_value() && second.has_value() && *first != *second) {
     return blame_environment(
         invalid_argument("--download-dir ", *first, ": --cache-dir is the same flag, and says ", *second),

@@ -37,7 +37,13 @@ int run_inspect(const Flags& flags) {
   if (flags.positional().size() != 1)
     return usage_error("inspect", invalid_argument("which model? transept inspect MODEL"));
   StatusOr<EngineConfig> config = engine_config(flags);
-  if (!config.ok()) return usage_error("inspect", config.status());
+  const std::string& name = flags.positional()[0];
+  if (!config.ok()) {
+    // A model of the hub that was looked at, and not fetched.
+    if (!absl::IsUnimplemented(config.status()) || !has_repo_form(name)) return usage_error("inspect", config.status());
+    print_refused(name, "", config.status(), flags.is_on("json"));
+    return kExitSomeFailed;
+  }
   config->sizes_only = true;
   const SteadyClock clock;
   const bool as_json = flags.is_on("json");
@@ -45,11 +51,11 @@ int run_inspect(const Flags& flags) {
   if (!model.ok()) {
     const std::string why = error_message(model.status());
     if (why.starts_with("--") || why.starts_with("TRANSEPT_")) return usage_error("inspect", model.status());
-    print_refused(flags.positional()[0], config->model, model.status(), as_json);
+    print_refused(name, config->model, model.status(), as_json);
     return kExitSomeFailed;
   }
   const double bandwidth = flags.is_on("quick") ? 0 : measure_memory_bandwidth(model->info.num_threads);
-  const Json report = model_report(*model, flags.positional()[0], bandwidth);
+  const Json report = model_report(*model, name, bandwidth);
   const std::string text = as_json ? report.dump() + "\n" : model_report_text(report);
   std::fputs(text.c_str(), stdout);
   return kExitOk;

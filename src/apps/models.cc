@@ -16,15 +16,20 @@ constexpr std::string_view kVerb = "models";
 
 // "": it would run.
 std::string reason_against(const CacheRepo& repo, const CachedRevision& revision) {
+  // Errors name the folder's files by their whole paths.
+  const auto own_words = [&](const Status& status) {
+    std::string message = error_message(status);
+    if (message.starts_with(revision.snapshot + "/")) message.erase(0, revision.snapshot.size() + 1);
+    return message;
+  };
   const CachedModel found = find_cached(repo, revision.commit, ModelParts::kAll);
   const bool is_whole = found.state == CachedModel::State::kComplete || found.state == CachedModel::State::kUncertain;
   if (!is_whole && !found.may_run && !found.missing.empty()) {
-    return str_cat("not whole: the cache ", words_on_lack(found));
+    // What would not run is never fetched whole.
+    const Status family = check_model_config(revision.snapshot);
+    return absl::IsUnimplemented(family) ? own_words(family) : str_cat("not whole: the cache ", words_on_lack(found));
   }
-  // Errors name the folder's files by their whole paths.
-  std::string message = error_message(check_model_folder(revision.snapshot));
-  if (message.starts_with(revision.snapshot + "/")) message.erase(0, revision.snapshot.size() + 1);
-  return message;
+  return own_words(check_model_folder(revision.snapshot));
 }
 
 Json revision_json(const CacheRepo& repo, const CachedRevision& revision) {

@@ -69,6 +69,9 @@ struct SamplingParams {
   std::vector<int32_t> suppress_tokens;
   std::vector<int32_t> begin_suppress_tokens;
   std::vector<int32_t> allowed_token_ids;  // ascending, distinct; other ids only if forced. Empty: all are allowed
+  // The last so many tokens of the decoder's prompt are the answer's beginning: timestamp_rules and the lengths of a
+  // search with patience count them as generated.
+  int32_t num_given_tokens = 0;
   std::optional<TimestampRules> timestamp_rules;  // applied after all bans, before forced tokens
   std::optional<int32_t> forced_bos_token_id;
   std::vector<int32_t> forced_eos_token_ids;

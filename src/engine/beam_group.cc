@@ -85,7 +85,8 @@ double BeamGroup::score(const BeamContinuation& way, int32_t num_generated, bool
   if (!params_.patience.has_value()) {
     return hypothesis_score(way.sum, num_generated + inputs_.num_default_generated, params_.length_penalty);
   }
-  return likelihood_score(way.sum, num_generated - (has_ended ? 1 : 0), params_.patience_length_penalty);
+  const int32_t length = num_generated + params_.num_given_tokens - (has_ended ? 1 : 0);
+  return likelihood_score(way.sum, length, params_.patience_length_penalty);
 }
 
 // The place of a hypothesis among the kept ones; null: it has none. Hugging Face keeps the best, patience the first.

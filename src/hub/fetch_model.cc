@@ -25,6 +25,16 @@ constexpr std::string_view kAdapterConfig = "adapter_config.json";
 constexpr size_t kMaxAdapterBytes = size_t{1} << 20;
 constexpr int64_t kSpareBytes = int64_t{64} << 20;  // of the disk, for everything else
 
+// "model-00001-of-00002.safetensors" of "model.safetensors.index.json".
+bool may_be_shard(std::string_view path, std::string_view index) {
+  constexpr std::string_view kEnd = ".index.json";
+  if (!index.ends_with(kEnd)) return false;
+  const std::string_view whole = index.substr(0, index.size() - kEnd.size());
+  const size_t dot = whole.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  return path.starts_with(str_cat(whole.substr(0, dot), "-")) && path.ends_with(whole.substr(dot));
+}
+
 // Clients, each with a connection that is kept, and the threads that use them.
 class Workers final {
  public:
@@ -83,6 +93,7 @@ class ModelFetch final {
     // Not before: the cache holds nothing of what is no model.
     if (new_tree_.has_value()) RETURN_IF_ERROR(cache_.write_tree(commit_, *new_tree_));
     RETURN_IF_ERROR(cache_.make_folders(commit_));
+    RETURN_IF_ERROR(plan(*selected));
     RETURN_IF_ERROR(fetch(selected->small));
     const std::string folder = cache_.snapshot(commit_);
     if (options_.accept) RETURN_IF_ERROR(options_.accept(folder));
@@ -104,7 +115,7 @@ class ModelFetch final {
     std::vector<std::string> paths;
     for (const ListedFile& file : *files) {
       paths.push_back(file.path);
-      sizes_[file.path] = file.hub_size();
+      listed_[file.path] = file;
     }
     return paths;
   }
@@ -138,13 +149,32 @@ class ModelFetch final {
       if (!read.ok()) text.clear();
     }
     const std::string base = base_of_adapter(text);
-    return Status(why.code(), str_cat(repo_.text(), ": ", error_message(why),
-                                      base.empty() ? "" : str_cat("; its base model is ", base)));
+    return unimplemented(repo_.text(), ": ", error_message(why),
+                         base.empty() ? "" : str_cat("; its base model is ", base));
   }
 
   bool is_there(const std::string& file) const {
-    const auto listed = sizes_.find(file);
-    return is_whole_file(cache_.pointer(commit_, file), listed == sizes_.end() ? HubSize{} : listed->second);
+    const auto listed = listed_.find(file);
+    return is_whole_file(cache_.pointer(commit_, file),
+                         listed == listed_.end() ? HubSize{} : listed->second.hub_size());
+  }
+
+  // Whether all has room, before anything comes, as far as the listing tells: an index, which comes first, names the
+  // shards for certain.
+  Status plan(const SelectedFiles& selected) {
+    std::vector<FetchTask> tasks;
+    for (const auto& [path, file] : listed_) {
+      const bool is_wanted = std::ranges::find(selected.small, path) != selected.small.end() ||
+                             std::ranges::find(selected.weights, path) != selected.weights.end() ||
+                             may_be_shard(path, selected.index);
+      if (!is_wanted) continue;
+      planned_.insert(path);
+      if (is_there(path)) continue;
+      tasks.push_back({.file = path, .remote = {}});
+      tasks.back().remote.etag = file.lfs_sha256.value_or(file.blob_id);
+      tasks.back().remote.size = file.content_size();
+    }
+    return check_space(tasks);
   }
 
   Status fetch(const std::vector<std::string>& files) {
@@ -154,7 +184,10 @@ class ModelFetch final {
     }
     RETURN_IF_ERROR(
         workers_.for_each(tasks.size(), [&](HubClient& client, size_t i) { return ask(client, tasks[i]); }));
-    RETURN_IF_ERROR(check_space(tasks));
+    std::vector<FetchTask> unplanned;
+    std::ranges::copy_if(tasks, std::back_inserter(unplanned),
+                         [&](const FetchTask& task) { return !planned_.contains(task.file); });
+    RETURN_IF_ERROR(check_space(unplanned));
     // The largest first, so that none begins when the others have ended.
     std::sort(tasks.begin(), tasks.end(), [](const FetchTask& a, const FetchTask& b) {
       return a.remote.size.value_or(0) > b.remote.size.value_or(0);
@@ -186,8 +219,9 @@ class ModelFetch final {
     const fs::space_info space = fs::space(cache_.folder(), error);
     if (error || missing == 0 || space.available >= static_cast<uintmax_t>(missing + kSpareBytes)) return ok_status();
     return resource_exhausted(repo_.text(), ": ", format_bytes(static_cast<uint64_t>(missing)), " are to come, and ",
-                              cache_.folder(), " has room for ", format_bytes(space.available),
-                              ": free some (transept rm MODEL), or name another disk with --download-dir");
+                              cache_.folder(), " has room for ", format_bytes(space.available), ", of which ",
+                              format_bytes(kSpareBytes),
+                              " stay free: free some (transept rm MODEL), or name another disk with --download-dir");
   }
 
   const RepoName& repo_;
@@ -197,7 +231,8 @@ class ModelFetch final {
   FetchControl& control_;
   std::string commit_;
   std::optional<std::vector<ListedFile>> new_tree_;  // a listing that the cache has not
-  std::map<std::string, HubSize> sizes_;             // of a listing
+  std::map<std::string, ListedFile> listed_;         // empty: the hub lists names alone
+  std::set<std::string> planned_;                    // whose bytes plan() has counted
 };
 
 }  // namespace

@@ -154,7 +154,9 @@ Status HubSettings::use_token(std::string_view text, const std::string& from) {
 
 void HubSettings::make_cache_dir_absolute() {
   std::error_code error;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(std::filesystem::absolute(cache_dir), error);
+  const std::filesystem::path absolute = std::filesystem::absolute(cache_dir, error);  // fails for ""
+  if (error) return;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(absolute, error);
   if (!error && !whole.empty()) cache_dir = whole.string();
   while (cache_dir.size() > 1 && cache_dir.ends_with('/')) cache_dir.pop_back();
 }

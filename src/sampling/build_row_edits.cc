@@ -102,7 +102,11 @@ void ban_tokens(const SamplingParams& params, const RowHistory& history, bool fo
   // One later where a bos was forced before it (transformers' begin_index).
   if (num_generated == (forces_bos ? 1 : 0)) append(params.begin_suppress_tokens, edits.banned);
   if (!params.allowed_token_ids.empty()) ban_all_but(params.allowed_token_ids, edits.banned_ranges);
-  if (params.timestamp_rules.has_value()) apply_timestamp_rules(*params.timestamp_rules, history.generated, edits);
+  if (params.timestamp_rules.has_value()) {
+    const auto num_given = static_cast<size_t>(std::max(0, params.num_given_tokens));
+    const auto given = history.prompt.last(std::min(history.prompt.size(), num_given));
+    apply_timestamp_rules(*params.timestamp_rules, given, history.generated, edits);
+  }
 }
 
 }  // namespace

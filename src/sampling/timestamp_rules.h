@@ -8,8 +8,8 @@
 //   - If all timestamps together are likelier than the likeliest other token, the token is a timestamp.
 //
 // Source: openai-whisper's ApplyTimestampRules (decoding.py) and transformers' WhisperTimeStampLogitsProcessor
-// (generation/logits_process.py), which agree. Only generated tokens count, not the prompt's, so a recomputed sequence
-// gives the same edits. Pure: thread-safe.
+// (generation/logits_process.py), which agree. Only tokens of the answer count, not the prompt's, so a recomputed
+// sequence gives the same edits. Pure: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,9 @@
 
 namespace transept {
 
-// Adds the bans of the rules for the token after `generated`, and sets edits.timestamp_begin.
-void apply_timestamp_rules(const TimestampRules& rules, std::span<const int32_t> generated, RowEdits& edits);
+// Adds the bans of the rules for the token after `given` and `generated`, which are the answer so far, and sets
+// edits.timestamp_begin.
+void apply_timestamp_rules(const TimestampRules& rules, std::span<const int32_t> given,
+                           std::span<const int32_t> generated, RowEdits& edits);
 
 }  // namespace transept

@@ -72,6 +72,24 @@ TEST_F(TimestampRulesTest, ThePromptDoesNotCount) {
   EXPECT_THAT(left({0, 1}), ElementsAre(0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11));
 }
 
+TEST_F(TimestampRulesTest, WhatIsGivenCountsAsGenerated) {
+  SamplingParams params;
+  params.max_tokens = 99;
+  params.timestamp_rules = kRules;
+  std::vector<float> scores(12, 0.0f);
+  scores[4] = 9;
+  const auto left_after = [&](int32_t num_given, const Ids& generated) {  // of a prompt of 9, 9
+    params.num_given_tokens = num_given;
+    return left(params, generated, scores);
+  };
+  EXPECT_THAT(left_after(0, {}), ElementsAre(7, 8, 9, 10, 11));
+  EXPECT_THAT(left_after(1, {}), ElementsAre(0, 1, 2, 3, 4, 5)) << "text behind the first timestamp";
+  EXPECT_THAT(left_after(2, {}), ElementsAre(0, 1, 2, 3, 4, 5)) << "text behind a pair";
+  EXPECT_THAT(left_after(9, {}), ElementsAre(0, 1, 2, 3, 4, 5)) << "there are only two";
+  EXPECT_THAT(left_after(1, {0}), ElementsAre(0, 1, 2, 3, 4, 5, 10, 11)) << "not before what is given";
+  EXPECT_THAT(left_after(0, {0}), ElementsAre(0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11));
+}
+
 TEST_F(TimestampRulesTest, AfterTheFirstTimestampAndAfterAPairComesNone) {
   EXPECT_THAT(left({8}), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(left({7, 0, 9, 9}), ElementsAre(0, 1, 2, 3, 4, 5));

@@ -42,7 +42,7 @@ struct TranscribeOptions {
   std::string initial_prompt;              // before the first window; in batched mode before each
   bool carry_initial_prompt = false;       // before every window
   std::string hotwords;                    // text before the previous text of every window (as in faster-whisper)
-  std::string prefix;                      // text before the answer of the first window; not in the transcript
+  std::string prefix;                      // text that the first window's transcript begins with
   bool without_timestamps = false;         // a window is one segment
 
   bool word_timestamps = false;

@@ -200,8 +200,34 @@ TEST_F(TranscriberTest, ThePrefixStandsInTheFirstWindowAlone) {
     ASSERT_EQ(prefixed.segments.size(), plain.segments.size());
     ASSERT_GT(plain.segments.size(), 2u);
     EXPECT_NE(prefixed.segments[0].tokens, plain.segments[0].tokens);
+    EXPECT_THAT(prefixed.text, ::testing::StartsWith(" the harbour"));
     for (size_t i = 1; i < plain.segments.size(); ++i) {
       EXPECT_EQ(prefixed.segments[i].tokens, plain.segments[i].tokens) << i;
+    }
+  }
+}
+
+// With timestamps it begins at 0.00, and the rules count both as said: the answer goes on with text.
+TEST_F(TranscriberTest, ThePrefixHasATimeWhereThereAreTimes) {
+  for (TranscribeOptions options : {greedy_options(), batched_options()}) {
+    options.prefix = "the harbour";
+    for (const int32_t beams : {1, 3}) {
+      options.beam_size = beams;
+      options.token_logprobs = true;
+      const Transcript transcript = transcribe(synthetic_source(11, 25), options).transcript;
+      ASSERT_FALSE(transcript.segments.empty());
+      const Segment& first = transcript.segments.front();
+      EXPECT_THAT(first.text, ::testing::StartsWith(" the harbour"));
+      EXPECT_LT(first.start, 0.5) << "the window's beginning";
+      EXPECT_EQ(first.token_logprobs.size(), first.tokens.size());
+      const int32_t begin = *house_.speech().tokens->timestamp_begin();
+      EXPECT_EQ(first.tokens.front(), begin);
+      const std::vector<int32_t> prefix =
+          house_.model()
+              .tokenizer->encode(" the harbour", {.add_special_tokens = false, .side = TokenizerSide::kDecoder})
+              .value();
+      ASSERT_GT(first.tokens.size(), prefix.size() + 1);
+      EXPECT_LT(first.tokens[prefix.size() + 1], begin) << "text, and no second first timestamp";
     }
   }
 }

@@ -68,6 +68,8 @@ Status WindowDecoder::settle() {
   }
   if (!options_.prefix.empty()) {
     ASSIGN_OR_RETURN(prefix_, encode_text(options_.prefix, "prefix"));
+    // As in faster-whisper, which gives it a time.
+    if (!options_.without_timestamps) prefix_.insert(prefix_.begin(), *model_.tokens->timestamp_begin());
   }
   RETURN_IF_ERROR(settle_room());
   return check_sequences();
@@ -361,7 +363,7 @@ RequestSpec WindowDecoder::attempt_request(const std::shared_ptr<const EncoderFe
 }
 
 StatusOr<WindowAnswer> WindowDecoder::attempt_answer(const RequestOutput& output) const {
-  return read_answer(output, params(0));
+  return read_answer(output, params(0), {});
 }
 
 SamplingParams WindowDecoder::params(double temperature) const {
@@ -391,7 +393,7 @@ StatusOr<WindowAnswer> WindowDecoder::decode_at(const EncodedInput& window, cons
                                                 const SamplingParams& params) const {
   ASSIGN_OR_RETURN(const RequestOutput output, ask(window, prompt, params));
   note_tokens(output);
-  return read_answer(output, params);
+  return read_answer(output, params, std::span(prompt).last(static_cast<size_t>(params.num_given_tokens)));
 }
 
 // Of the first num_tokens tokens.
@@ -407,23 +409,30 @@ std::vector<float> WindowDecoder::logprobs_of(const CompletionOutput& answer, si
   return logprobs;
 }
 
-StatusOr<WindowAnswer> WindowDecoder::read_answer(const RequestOutput& output, const SamplingParams& params) const {
+StatusOr<WindowAnswer> WindowDecoder::read_answer(const RequestOutput& output, const SamplingParams& params,
+                                                  std::span<const int32_t> given) const {
   if (output.outputs.empty()) return absl::InternalError("the engine gave no answer");
   const auto tokens_of = [&](const CompletionOutput& answer) {
     const auto end = std::ranges::find(answer.token_ids, end_of_text_);
     return std::vector<int32_t>(answer.token_ids.begin(), end);
   };
+  const auto score_of = [&](const CompletionOutput& answer) {
+    return rank_score(answer, given.size() + tokens_of(answer).size(), options_.length_penalty);
+  };
   const CompletionOutput* best = &output.outputs.front();
   if (params.num_beams == 1) {
     for (const CompletionOutput& answer : output.outputs) {
-      const double score = rank_score(answer, tokens_of(answer).size(), options_.length_penalty);
-      if (score > rank_score(*best, tokens_of(*best).size(), options_.length_penalty)) best = &answer;
+      if (score_of(answer) > score_of(*best)) best = &answer;
     }
   }
   WindowAnswer answer;
   answer.tokens = tokens_of(*best);
   answer.num_generated = static_cast<int64_t>(best->token_ids.size());
-  if (options_.token_logprobs) answer.logprobs = logprobs_of(*best, answer.tokens.size());
+  if (options_.token_logprobs) {
+    answer.logprobs = logprobs_of(*best, answer.tokens.size());
+    answer.logprobs.insert(answer.logprobs.begin(), given.size(), 0);
+  }
+  answer.tokens.insert(answer.tokens.begin(), given.begin(), given.end());
   answer.temperature = static_cast<double>(params.temperature);
   answer.scores.avg_logprob = best->cumulative_logprob / static_cast<double>(answer.tokens.size() + 1);
   answer.scores.compression_ratio = compression_ratio(strip_space(whole_text(answer.tokens)));
@@ -442,8 +451,9 @@ WindowDecoder::Prompt WindowDecoder::make_prompt(std::span<const int32_t> previo
   const auto start_index = static_cast<int32_t>(prompt.size());
   const std::vector<int32_t> start = start_sequence(!options_.without_timestamps);
   prompt.insert(prompt.end(), start.begin(), start.end());
-  if (with_prefix) prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
-  return {std::move(prompt), start_index};
+  if (!with_prefix) return {std::move(prompt), start_index, 0};
+  prompt.insert(prompt.end(), prefix_.begin(), prefix_.end());
+  return {std::move(prompt), start_index, static_cast<int32_t>(prefix_.size())};
 }
 
 SamplingParams WindowDecoder::params_of(const Prompt& prompt, double temperature, double seconds) const {
@@ -452,6 +462,7 @@ SamplingParams WindowDecoder::params_of(const Prompt& prompt, double temperature
   const int32_t room = max_len_ + 1 - static_cast<int32_t>(prompt.ids.size());
   asked.max_tokens = std::min(room, model_.tokens != nullptr ? max_len_ / 2 : most_tokens(seconds));
   if (options_.token_logprobs) asked.logprobs = 0;
+  asked.num_given_tokens = prompt.num_given;
   if (model_.tokens != nullptr && model_.tokens->no_speech.has_value()) {
     asked.probe = PromptProbe{prompt.start_index, *model_.tokens->no_speech};
   }
@@ -466,7 +477,9 @@ StatusOr<WindowAnswer> WindowDecoder::decode(const EncodedInput& window, std::sp
     SamplingParams asked = params_of(prompt, temperatures_[i], seconds);
     asked.seed = options_.seed * 0x9e3779b97f4a7c15u + window_key * kMostTemperatures + i;
     // Of a window that is decoded again much comes again.
-    if (i > 0 && asked.num_beams == 1) asked.draft_token_ids = answer.tokens;
+    if (i > 0 && asked.num_beams == 1) {
+      asked.draft_token_ids.assign(answer.tokens.begin() + prompt.num_given, answer.tokens.end());
+    }
     ASSIGN_OR_RETURN(answer, decode_at(window, prompt.ids, asked));
     answer.temperature = temperatures_[i];
     if (!needs_fallback(answer.scores, options_.thresholds)) break;

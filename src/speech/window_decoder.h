@@ -54,8 +54,9 @@ class WindowDecoder final {
   Status set_language(const std::string& language);
 
   // Decodes a window, at rising temperatures until an answer passes the thresholds; returns the last one. `previous`:
-  // tokens after <|startofprev|>. `with_prefix`: the prompt ends with options.prefix. `seconds`: audio in the window,
-  // which bounds the answer of models without transcript tokens. `window_key` and the seed determine the random
+  // tokens after <|startofprev|>. `with_prefix`: the prompt ends with options.prefix, and the
+  // answer's tokens begin with it (with log-probabilities of 0; its scores are of the rest). `seconds`: audio in the
+  // window, which bounds the answer of models without transcript tokens. `window_key` and the seed determine the random
   // numbers.
   StatusOr<WindowAnswer> decode(const EncodedInput& window, std::span<const int32_t> previous, bool with_prefix,
                                 double seconds, uint64_t window_key) const;
@@ -105,6 +106,7 @@ class WindowDecoder final {
   struct Prompt {
     std::vector<int32_t> ids;
     int32_t start_index = 0;  // of the start token
+    int32_t num_given = 0;    // the last so many are the prefix
   };
   Prompt make_prompt(std::span<const int32_t> previous, bool with_prefix) const;
   EncoderDecoderInputs make_inputs(const std::shared_ptr<const EncoderFeatures>& features) const;
@@ -112,7 +114,9 @@ class WindowDecoder final {
   SamplingParams params(double temperature) const;
   SamplingParams params_of(const Prompt& prompt, double temperature, double seconds) const;
   static std::vector<float> logprobs_of(const CompletionOutput& answer, size_t num_tokens);
-  StatusOr<WindowAnswer> read_answer(const RequestOutput& output, const SamplingParams& params) const;
+  // `given`: the prompt's part that the answer begins with.
+  StatusOr<WindowAnswer> read_answer(const RequestOutput& output, const SamplingParams& params,
+                                     std::span<const int32_t> given) const;
   StatusOr<WindowAnswer> decode_at(const EncodedInput& window, const std::vector<int32_t>& prompt,
                                    const SamplingParams& params) const;
   StatusOr<RequestOutput> ask(const EncodedInput& window, std::vector<int32_t> prompt,
@@ -125,7 +129,8 @@ class WindowDecoder final {
   TranscribeOptions options_;
   TranscribeLimits limits_;
   std::vector<double> temperatures_;
-  std::vector<int32_t> suppressed_, begin_suppressed_, initial_prompt_, hotwords_, prefix_;
+  std::vector<int32_t> suppressed_, begin_suppressed_, initial_prompt_, hotwords_;
+  std::vector<int32_t> prefix_;  // with timestamps <|0.00|> first
   std::string language_;
   std::optional<int32_t> language_token_, task_token_;
   int32_t start_ = 0, end_of_text_ = 0, max_len_ = 0;

@@ -129,6 +129,11 @@ bool begins_as_safetensors(std::string_view head, std::string_view name) {
   return length <= kMaxSafetensorsHeaderBytes && head.size() > 9 && has("\" }\n", head[9]);
 }
 
+// By the names of its tensors, as peft gives them.
+bool has_adapter_names(std::string_view head) {
+  return head.find(".lora_A.") != std::string_view::npos && head.find(".lora_B.") != std::string_view::npos;
+}
+
 // What the file is packed with; "": with nothing.
 std::string_view compression(std::string_view head) {
   constexpr size_t kGzipHeader = 10;
@@ -278,7 +283,10 @@ std::optional<RecognisedFile> recognise_text(Bytes bytes) {
 
 std::optional<RecognisedFile> recognise_mark(Bytes bytes, std::string_view name) {
   const std::string_view head = text(bytes.first(std::min(bytes.size(), kRecognisedBytes)));
-  if (begins_as_safetensors(head, name)) return RecognisedFile{FileKind::kSafetensors, "a file of safetensors", ""};
+  if (begins_as_safetensors(head, name)) {
+    if (has_adapter_names(head)) return RecognisedFile{FileKind::kAdapter, "an adapter (LoRA), not a model", ""};
+    return RecognisedFile{FileKind::kSafetensors, "a file of safetensors", ""};
+  }
   if (head.starts_with("\x89HDF\r\n\x1a\n")) return RecognisedFile{FileKind::kHdf5, "a TensorFlow model (HDF5)", ""};
   if (const std::string_view packer = compression(head); !packer.empty()) {
     return RecognisedFile{FileKind::kCompressed, str_cat("a file compressed with ", packer), ""};

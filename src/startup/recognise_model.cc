@@ -89,6 +89,9 @@ std::string advice(const RecognisedFile& file, const std::string& original) {
     case FileKind::kText: return "fetch the file itself";
     case FileKind::kEmpty: return "fetch it again";
     case FileKind::kSafetensors: return "give the folder that holds it, config.json and the tokenizer's files";
+    case FileKind::kAdapter:
+      return str_cat("merge it into its base model (merge_and_unload of peft), or take that model",
+                     original.empty() ? "" : str_cat(", ", original));
     case FileKind::kArchive: return "unpack it, and give the folder that holds config.json";
     case FileKind::kCompressed: return "unpack it, and put what is inside in its place";
     case FileKind::kPickle:
@@ -128,7 +131,7 @@ std::optional<FileKind> kind_by_name(std::string_view name) {
 // Whether no file of a model is of this kind, whatever its name.
 bool is_stranger(FileKind kind) {
   return kind == FileKind::kLfsPointer || kind == FileKind::kWebPage || kind == FileKind::kErrorReply ||
-         kind == FileKind::kCompressed;
+         kind == FileKind::kCompressed || kind == FileKind::kAdapter;
 }
 
 // Whether single files of this kind are MODELs, if of a model that is read.
@@ -204,6 +207,14 @@ std::optional<Status> explain_weights(const std::string& dir) {
   return std::nullopt;
 }
 
+// Whatever is wrong with a model whose weights are an adapter's.
+std::optional<Status> explain_adapter_weights(const std::string& dir) {
+  const std::string path = dir + "/model.safetensors";
+  const std::optional<RecognisedFile> file = recognise_file(path);
+  if (!file.has_value() || file->kind != FileKind::kAdapter) return std::nullopt;
+  return recognised(path, *file, original_of(dir));
+}
+
 // An adapter has weights, but not those of a model.
 std::optional<Status> explain_adapter(const std::string& dir) {
   if (!has_file(dir, "adapter_config.json")) return std::nullopt;
@@ -246,6 +257,7 @@ Status explain_model_error(Status status, const std::string& dir) {
   if (!better.has_value() && has_weights && has_name(error_message(status), "config.json")) {
     better = explain_weights(dir);
   }
+  if (!better.has_value() && has_weights) better = explain_adapter_weights(dir);
   if (!better.has_value() && !has_weights) better = explain_adapter(dir);
   if (!better.has_value() && !has_weights) better = explain_folder(dir);
   return better.value_or(std::move(status));

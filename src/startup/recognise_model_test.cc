@@ -181,6 +181,24 @@ TEST(RecogniseModel, NamesWeightsOfAnotherContentThanTheirName) {
               {{testing::safetensors_bytes({}), "is a file of safetensors; rename it to model.safetensors"}});
 }
 
+TEST(RecogniseModel, NamesAdaptersByTheirTensors) {
+  std::vector<testing::TestTensor> tensors;
+  for (const char* matrix : {"A", "B"}) {
+    tensors.push_back({.name = str_cat("base_model.model.decoder.layers.0.fc1.lora_", matrix, ".weight"),
+                       .dtype = "F32",
+                       .shape = {1},
+                       .data = std::string(4, '\0')});
+  }
+  const std::string adapter = testing::safetensors_bytes(tensors);
+  const TestFolder folder;
+  folder.write("adapter_model.safetensors", adapter);
+  EXPECT_THAT(error_message(model_is_file(folder.path() + "/adapter_model.safetensors")),
+              AllOf(HasSubstr("is an adapter (LoRA), not a model"), HasSubstr("merge it into its base model")));
+  folder.write("config.json", kConfig);
+  folder.write("model.safetensors", adapter);
+  EXPECT_THAT(why(folder), HasSubstr("/model.safetensors: is an adapter (LoRA), not a model"));
+}
+
 TEST(RecogniseModel, NamesShardsOfAnotherContentThanTheirName) {
   const TestFolder safetensors, torch;
   safetensors.write("config.json", kConfig);

@@ -28,6 +28,7 @@ class Repo:
     token: str = ""  # "": public
     gated: bool = False
     disabled: bool = False
+    claimed: dict = field(default_factory=dict)  # path -> the size that the listing says, where it is another
 
     def commit(self, files, *refs):
         """A new commit with these files, which the refs then mean."""
@@ -204,9 +205,10 @@ class Handler(BaseHTTPRequestHandler):
         self.json(entries[begin:begin + size], {"Link": link} if more else {})
 
     def entry(self, repo, path, content):
-        entry = {"type": "file", "oid": git_oid(content), "size": len(content), "path": path}
+        size = repo.claimed.get(path, len(content))
+        entry = {"type": "file", "oid": git_oid(content), "size": size, "path": path}
         if path in repo.large:
-            entry["lfs"] = {"oid": sha256(content), "size": len(content), "pointerSize": 134}
+            entry["lfs"] = {"oid": sha256(content), "size": size, "pointerSize": 134}
         return entry
 
     def file(self, name, revision, path):
