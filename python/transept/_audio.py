@@ -68,7 +68,7 @@ def audio_errors(name: str, subject: str) -> Iterator[None]:
         if head not in ("", _SAMPLES):
             raise
         words = str(error)
-        if words.startswith(f"{subject}: "):  # of a file that cannot be opened
-            words = words[len(subject) + 2 :]
+        for said in (subject, error.field):  # of a file that cannot be opened; where own_names is within
+            words = words[len(said) + 2 :] if words.startswith(f"{said}: ") else words
         place = f"[{position}" if position else ""
-        raise type(error)(f"{subject}{place}: {words.lstrip(': ')}", name) from None
+        raise type(error)(f"{subject}{place}: {words}", name) from None

@@ -117,7 +117,8 @@ class Tokenizer:
     ) -> list[int]:
         side, adds = flag("decoder_side", decoder_side), flag("add_special_tokens", add_special_tokens)
         source, target = text_argument("source_lang", source_lang), text_argument("target_lang", target_lang)
-        return self._model.core.tokenize(text_argument("text", text), side, adds, source, target)
+        with own_names(_OWN_NAMES):
+            return self._model.core.tokenize(text_argument("text", text), side, adds, source, target)
 
     def decode(self, token_ids: Union[int, Sequence[int]], skip_special_tokens: bool = False) -> str:
         given = [token_ids] if isinstance(token_ids, (int, np.integer)) else token_ids

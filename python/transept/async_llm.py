@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _core
-from ._checks import BYTES, seconds, shown
+from ._checks import BYTES, seconds, shown, text_argument
 from ._foreign import refuse_unless
 from ._model import EngineModel, Tokenizer
 from .engine_args import EngineArgs, engine_args
@@ -104,9 +104,9 @@ class AsyncLLM:
         text = params_json(params)
         if not isinstance(params.output_kind, RequestOutputKind):
             raise TypeError(f"output_kind must be a RequestOutputKind, not {shown(params.output_kind)}")
-        seconds("timeout", timeout)
+        timeout = seconds("timeout", timeout)
         part = parts_of(prompt)
-        name = str(id(part)) if request_id is None else request_id
+        name = str(id(part)) if request_id is None else text_argument("request_id", request_id)
         if name in self._running:
             raise InvalidArgumentError(f"request_id must be of no running request, as {shown(name)} is", "request_id")
         bell = self._bell()

@@ -63,7 +63,7 @@ class LLM:
             refuse_unless("LLM.generate", "priority", priority, None)
             refuse_unless("LLM.generate", "tokenization_kwargs", tokenization_kwargs, None)
         if timeout != 0:
-            seconds("timeout", timeout)
+            timeout = seconds("timeout", timeout)
         if use_tqdm and use_tqdm is not True and not callable(use_tqdm):
             raise TypeError(f"use_tqdm must be True, False or a class such as tqdm, not {shown(use_tqdm)}")
         if isinstance(prompts, str) and type(sampling_params) is SamplingParams and not use_tqdm and not encoder_output:

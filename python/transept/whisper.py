@@ -209,7 +209,7 @@ class WhisperModel:
         if not self.is_multilingual:
             return "en", 1.0, [("en", 1.0)]
         options = engine_options({"skip_silence": vad_filter, "sure_language": 0})
-        with own_names(_OWN_NAMES), audio_errors("audio", subject_of("audio", audio)):
+        with audio_errors("audio", subject_of("audio", audio)), own_names(_OWN_NAMES):
             job = self._model.core.transcribe(audio_of("audio", audio), "", "", options)
             guesses = job.languages()
         job.cancel()
@@ -321,7 +321,7 @@ class _Call:
         options.update(more)
         core = model._model.core
         subject = subject_of("audio", audio)
-        with own_names(_OWN_NAMES), audio_errors("audio", subject):
+        with audio_errors("audio", subject), own_names(_OWN_NAMES):
             language = self._language(model)
             job = core.transcribe(audio_of("audio", audio), language, self.task, engine_options(options))
             return self._segments(job, subject), self._info(model, job, language)
@@ -352,7 +352,7 @@ class _Call:
         number = 0
         try:
             while True:
-                with own_names(_OWN_NAMES), audio_errors("audio", subject):
+                with audio_errors("audio", subject), own_names(_OWN_NAMES):
                     item = job.next()
                 if bar is not None:
                     bar.update(job.done_seconds - bar.n)

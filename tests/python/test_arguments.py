@@ -156,6 +156,7 @@ class OfLlm(Wrong, LlmCase):
         for name in ("source_lang", "target_lang"):
             self.refused(TypeError, f"{name} must be a str, not 5", tokenizer.encode, "a", **{name: 5})
             self.refused(InvalidArgumentError, (name, "half of a surrogate pair"), tokenizer.encode, "a", **{name: "\ud800"})
+            self.assertEqual(self.refused(InvalidArgumentError, f"{name}: this model has no languages", tokenizer.encode, "a", **{name: "xx"}).field, name)
         self.assertEqual(tokenizer.encode("a", np.bool_(False)), tokenizer.encode("a", False))
         for call in (tokenizer.decode, tokenizer.convert_ids_to_tokens):
             error = self.refused(InvalidArgumentError, "token_ids[0]: -1 is outside the vocabulary", call, [-1])
@@ -330,6 +331,8 @@ class OfWhisper(Wrong):
         error = self.refused(InvalidArgumentError, "a clip has start and end", BatchedInferencePipeline(self.model).transcribe, noise(1), clip_timestamps=[{"start": 0}])
         self.assertEqual(error.field, "clip_timestamps")
         self.refused(TypeError, "clip_timestamps", self.model.transcribe, noise(1), clip_timestamps=["a"])
+        error = self.refused(InvalidArgumentError, "clip_timestamps: 'x' is not a number of seconds", self.model.transcribe, noise(1), language="en", clip_timestamps="x")
+        self.assertEqual(error.field, "clip_timestamps")
 
     def test_a_pipeline_has_a_model(self):
         for model in ("x", None, WHISPER):

@@ -167,6 +167,9 @@ class Async(unittest.TestCase):
                 await self.outputs(request_id="same")
             self.assertEqual(caught.exception.field, "request_id")
             self.assertIsInstance(caught.exception, ValueError)
+            for wrong in (5, ["same"], b"same"):
+                with self.assertRaisesRegex(TypeError, "request_id must be a str, not "):
+                    await self.outputs(request_id=wrong)
             await first.aclose()
             await self.outputs(request_id="same", max_tokens=2)
 
