@@ -83,9 +83,17 @@ def path_of(name: str, value: Any) -> str:
 
 
 def text_argument(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"{name} must be a str, not {shown(value)}")
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {shown(value)}")
+    if not _is_utf8(value):
+        raise _surrogate_error(name, value)
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, not {shown(value)}")
 
 
 def json_of(name: str, value: Any) -> str:
@@ -138,6 +146,8 @@ def _encode(value: Any) -> str:
 
 
 def _is_utf8(text: str) -> bool:
+    if text.isascii():  # most are, and need no copy
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -145,9 +155,13 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
+def _surrogate_error(name: str, value: Any) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{name} must be text of Unicode; {shown(value)} has half of a surrogate pair", name)
+
+
 def _json_error(name: str, value: Any, error: Exception) -> Exception:
     if isinstance(error, UnicodeError):
-        return InvalidArgumentError(f"{name} must be text of Unicode; {shown(value)} has half of a surrogate pair", name)
+        return _surrogate_error(name, value)
     if isinstance(error, RecursionError) or str(error).startswith("Circular"):
         return InvalidArgumentError(f"{name} holds itself, or is nested too deep: {shown(value)}", name)
     if isinstance(error, TypeError):

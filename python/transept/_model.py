@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _core
-from ._checks import ids_of, object_json, path_of, text_argument, tokens_of, whole
+from ._checks import flag, ids_of, object_json, path_of, shown, text_argument, tokens_of, whole
 from ._own_names import own_names
 from .errors import InvalidArgumentError, TranseptError, UnsupportedError
 
@@ -23,8 +23,8 @@ _open: weakref.WeakSet[EngineModel] = weakref.WeakSet()
 
 def set_log_level(level: str) -> None:
     """Log lines up to `level` ("error", "warning", "info") go to standard error. By default: "warning"."""
-    if level not in _LOG_LEVELS:
-        raise ValueError(f"level {level!r} is unknown; one of {', '.join(_LOG_LEVELS)}")
+    if text_argument("level", level) not in _LOG_LEVELS:
+        raise InvalidArgumentError(f"level must be one of {', '.join(_LOG_LEVELS)}, not {shown(level)}", "level")
     _core.set_log_level(_LOG_LEVELS[level])
 
 
@@ -84,16 +84,20 @@ class Vocabulary:
     def get(self, token: str) -> Optional[int]:
         return self._ids.get(token)
 
-    def ids(self, tokens: Sequence[str]) -> list[int]:
-        """Unknown tokens are <unk>'s. Raises KeyError if the vocabulary has none."""
+    def ids(self, name: str, tokens: Sequence[str]) -> list[int]:
+        """Of the argument `name`. Unknown tokens are <unk>'s. Raises InvalidArgumentError if the vocabulary has none."""
         found = [self._ids.get(token) for token in tokens]
         if None not in found:
             return [token_id for token_id in found if token_id is not None]
         unknown = self._ids.get("<unk>", self._ids.get("[UNK]"))
         if unknown is None:
             missing = next(token for token in tokens if token not in self._ids)
-            raise KeyError(f"the vocabulary has no token {missing!r}, and none for unknown ones")
+            raise InvalidArgumentError(f"{name}: the vocabulary has no token {missing!r}, and none for unknown ones", name)
         return [unknown if token_id is None else token_id for token_id in found]
+
+
+# What the engine's fields are called by the tokenizer.
+_OWN_NAMES = {"ids": "token_ids"}
 
 
 class Tokenizer:
@@ -111,17 +115,24 @@ class Tokenizer:
         target_lang: str = "",
         decoder_side: bool = False,
     ) -> list[int]:
-        return self._model.core.tokenize(text_argument("text", text), decoder_side, add_special_tokens, source_lang, target_lang)
+        side, adds = flag("decoder_side", decoder_side), flag("add_special_tokens", add_special_tokens)
+        source, target = text_argument("source_lang", source_lang), text_argument("target_lang", target_lang)
+        with own_names(_OWN_NAMES):
+            return self._model.core.tokenize(text_argument("text", text), side, adds, source, target)
 
     def decode(self, token_ids: Union[int, Sequence[int]], skip_special_tokens: bool = False) -> str:
         given = [token_ids] if isinstance(token_ids, (int, np.integer)) else token_ids
-        return self._model.core.detokenize(ids_of("token_ids", given), skip_special_tokens)
+        ids, skips = ids_of("token_ids", given), flag("skip_special_tokens", skip_special_tokens)
+        with own_names(_OWN_NAMES):
+            return self._model.core.detokenize(ids, skips)
 
     def convert_ids_to_tokens(self, token_ids: Sequence[int], *, decoder_side: bool = True) -> list[str]:
-        return [self._model.core.token_spelling(token_id, decoder_side) for token_id in ids_of("token_ids", token_ids)]
+        ids, side = ids_of("token_ids", token_ids), flag("decoder_side", decoder_side)
+        with own_names(_OWN_NAMES):
+            return [self._model.core.token_spelling(token_id, side) for token_id in ids]
 
     def convert_tokens_to_ids(self, tokens: Sequence[str], *, decoder_side: bool = True) -> list[int]:
-        return self._model.vocabulary(decoder_side).ids(tokens_of("tokens", tokens))
+        return self._model.vocabulary(flag("decoder_side", decoder_side)).ids("tokens", tokens_of("tokens", tokens))
 
     def tokenize(
         self, text: str, add_special_tokens: bool = False, *, source_lang: str = "", target_lang: str = ""

@@ -25,6 +25,9 @@ def own_names(names: Mapping[str, str]) -> Iterator[None]:
             message = re.sub(rf"\b({'|'.join(said)})\b", lambda match: said[match[1]], message)
         if head in names:
             field = names[head] + field[len(head) :]
+        own = names.get(head, head)
+        if own and not re.search(rf"\b{own}\b", message):  # of a value alone, such as a text of numbers
+            message = f"{field}: {message}"
         if (message, field) == (str(error), error.field):
             raise
         raise type(error)(message, field) from None

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _core
-from ._checks import seconds, shown
+from ._checks import BYTES, seconds, shown, text_argument
+from ._foreign import refuse_unless
 from ._model import EngineModel, Tokenizer
 from .engine_args import EngineArgs, engine_args
-from .errors import UnavailableError
+from .errors import InvalidArgumentError, UnavailableError
 from .inputs import PromptType, parts_of
 from .llm import fields_json
 from .outputs import CompletionOutput, RequestOutput, SampleLogprobs
 from .sampling_params import RequestOutputKind, SamplingParams, params_json
+
+
+# A loop starts all of its requests at once, and vLLM's queue has no end. LLM waits for room in a short one instead.
+_MOST_QUEUED = 2**31 - 1
 
 
 class _LoopBell:
@@ -61,7 +66,7 @@ class AsyncLLM:
         if isinstance(model, EngineArgs) and engine_arguments:
             raise TypeError(f"AsyncLLM() got EngineArgs, and {', '.join(engine_arguments)} beside them; put them there")
         args = model if isinstance(model, EngineArgs) else engine_args("AsyncLLM", model, engine_arguments)
-        self._model: EngineModel = args.load()
+        self._model: EngineModel = args.load(max_queued_by_default=_MOST_QUEUED)
         self._bells: dict[asyncio.AbstractEventLoop, _LoopBell] = {}
         self._running: dict[str, _core.Stream] = {}
         self._is_stopped = False
@@ -81,21 +86,29 @@ class AsyncLLM:
         sampling_params: Optional[SamplingParams] = None,
         request_id: Optional[str] = None,
         *,
+        lora_request: None = None,
+        tokenization_kwargs: None = None,
+        trace_headers: Optional[Mapping[str, str]] = None,
+        priority: Optional[int] = 0,
         timeout: float = 0.0,
     ) -> AsyncIterator[RequestOutput]:
         """Yields the answer as it comes: all of it each time, what is new, or the end (sampling_params.output_kind).
 
         A consumer that is slow gets more at once. Leaving the loop, or cancelling the task, aborts the request.
+        `trace_headers` mean nothing here; the three beside them are vLLM's, and refused unless they have its default.
         """
+        refuse_unless("AsyncLLM.generate", "lora_request", lora_request, None)
+        refuse_unless("AsyncLLM.generate", "tokenization_kwargs", tokenization_kwargs, None)
+        refuse_unless("AsyncLLM.generate", "priority", priority or 0, 0)
         params = SamplingParams() if sampling_params is None else sampling_params
         text = params_json(params)
         if not isinstance(params.output_kind, RequestOutputKind):
             raise TypeError(f"output_kind must be a RequestOutputKind, not {shown(params.output_kind)}")
-        seconds("timeout", timeout)
+        timeout = seconds("timeout", timeout)
         part = parts_of(prompt)
-        name = str(id(part)) if request_id is None else request_id
+        name = str(id(part)) if request_id is None else text_argument("request_id", request_id)
         if name in self._running:
-            raise ValueError(f"request_id {name!r} is running")
+            raise InvalidArgumentError(f"request_id must be of no running request, as {shown(name)} is", "request_id")
         bell = self._bell()
         key, event = bell.add()
         flags = 0 if params.output_kind is RequestOutputKind.FINAL_ONLY else _core.STREAM
@@ -120,11 +133,12 @@ class AsyncLLM:
             if running is not None and not running.has_ended:
                 running.abort()
 
-    async def abort(self, request_id: str) -> None:
-        """Ends a request: its last output has the finish_reason "abort". Unknown names are ignored."""
-        stream = self._running.get(request_id)
-        if stream is not None:
-            stream.abort()
+    async def abort(self, request_id: Union[str, Iterable[str]]) -> None:
+        """Ends a request, or each of several: its last output has the finish_reason "abort". Unknown names are ignored."""
+        for name in _names_of(request_id):
+            stream = self._running.get(name)
+            if stream is not None:
+                stream.abort()
 
     async def get_tokenizer(self) -> Tokenizer:
         return Tokenizer(self._model)
@@ -166,6 +180,18 @@ class AsyncLLM:
             self._bells = {known: bell for known, bell in self._bells.items() if not known.is_closed()}
             self._bells[loop] = _LoopBell(loop)
         return self._bells[loop]
+
+
+def _names_of(request_id: Any) -> list[str]:
+    if isinstance(request_id, str):
+        return [request_id]
+    if isinstance(request_id, (Mapping, *BYTES)) or not isinstance(request_id, Iterable):
+        raise TypeError(f"request_id must be a str or an iterable of them, not {shown(request_id)}")
+    names = list(request_id)
+    for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"request_id[{position}] must be a str, not {shown(name)}")
+    return names
 
 
 class _Pieces:

@@ -86,7 +86,7 @@ class EngineArgs:
     header_font: Optional[str] = None
     isa: Optional[str] = None
     max_num_encoder_tokens: Optional[int] = None
-    max_queued_requests: int = 0  # 0: 512
+    max_queued_requests: int = 0  # 0: 512, and without a limit for AsyncLLM
     preemption_mode: Optional[str] = None
     replicas: Optional[int] = None
     share_identical_inputs: Optional[bool] = None
@@ -94,7 +94,7 @@ class EngineArgs:
     threads: Optional[int] = None
     watermark: Optional[float] = None
 
-    def load(self) -> EngineModel:
+    def load(self, max_queued_by_default: int = 0) -> EngineModel:
         check_device("LLM", self.device)
         ours = {"model", "device", "kv_cache_memory_bytes", "swap_space", "max_queued_requests"}
         options = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
@@ -105,7 +105,10 @@ class EngineArgs:
             if not 0 <= gib * _GIB <= _MOST_BYTES:
                 raise InvalidArgumentError(f"swap_space must be GiB of memory from 0 on, not {gib}", "swap_space")
             options["swap_space"] = int(gib * _GIB)
-        return EngineModel(self.model, options, self.max_queued_requests, names={"kv_cache_memory": "kv_cache_memory_bytes"})
+        queued = self.max_queued_requests
+        if type(queued) is int and queued == 0:
+            queued = max_queued_by_default
+        return EngineModel(self.model, options, queued, names={"kv_cache_memory": "kv_cache_memory_bytes"})
 
 
 _NAMES: Final = frozenset(field.name for field in fields(EngineArgs))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._checks import BYTES, finite, ids_of, json_of, shown, whole
+from ._checks import BYTES, finite, ids_of, json_of, shown, text_argument, whole
 from .errors import InvalidArgumentError, UnsupportedError
 
 
@@ -86,7 +86,7 @@ def is_one_prompt(prompts: Any, name: str = "prompts") -> bool:
 def parts_of(prompt: Any) -> Parts:
     """Takes a prompt apart. Raises TypeError, InvalidArgumentError (a form that is none) and UnsupportedError."""
     if isinstance(prompt, str):
-        return Parts(prompt, None, {})
+        return Parts(text_argument("prompt", prompt), None, {})
     if not isinstance(prompt, dict):
         return Parts(_singleton(prompt, "prompt"), None, {})
     if "encoder_prompt" not in prompt and "decoder_prompt" not in prompt:
@@ -120,7 +120,7 @@ def decoder_of(prompt: Any) -> Any:
 
 def _singleton(prompt: Any, name: str) -> Any:
     if isinstance(prompt, str):
-        return prompt
+        return text_argument(name, prompt)
     if isinstance(prompt, EncodedInput):
         return prompt._core
     if isinstance(prompt, np.ndarray):

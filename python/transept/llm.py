@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _core
-from ._checks import seconds, shown
+from ._checks import seconds, shown, text_argument
+from ._foreign import refuse_unless
 from ._model import EngineModel, Tokenizer
 from ._progress import tqdm_class
 from ._requests import answer_patiently, run_in_order
@@ -44,6 +45,9 @@ class LLM:
         sampling_params: Optional[Union[SamplingParams, Sequence[SamplingParams]]] = None,
         *,
         use_tqdm: Union[bool, Callable[..., Any]] = False,
+        lora_request: None = None,
+        priority: None = None,
+        tokenization_kwargs: None = None,
         encoder_output: bool = False,
         timeout: float = 0.0,
     ) -> list[RequestOutput]:
@@ -51,15 +55,20 @@ class LLM:
 
         `sampling_params`: of all prompts, or a list of one for each. `encoder_output`: results have its rows.
         `timeout`: seconds of each request, its wait included; 0: none. Ctrl-C ends the call within a step. Raises the
-        first error; the other requests are aborted then.
+        first error; the other requests are aborted then. `lora_request`, `priority` and `tokenization_kwargs` are
+        vLLM's, and refused unless they are None.
         """
+        if lora_request is not None or priority is not None or tokenization_kwargs is not None:
+            refuse_unless("LLM.generate", "lora_request", lora_request, None)
+            refuse_unless("LLM.generate", "priority", priority, None)
+            refuse_unless("LLM.generate", "tokenization_kwargs", tokenization_kwargs, None)
         if timeout != 0:
-            seconds("timeout", timeout)
+            timeout = seconds("timeout", timeout)
         if use_tqdm and use_tqdm is not True and not callable(use_tqdm):
             raise TypeError(f"use_tqdm must be True, False or a class such as tqdm, not {shown(use_tqdm)}")
         if isinstance(prompts, str) and type(sampling_params) is SamplingParams and not use_tqdm and not encoder_output:
             # The same in fewer words: what Python does to a request is time that the engine sleeps.
-            result = answer_patiently(self._model, prompts, sampling_params, timeout)
+            result = answer_patiently(self._model, text_argument("prompt", prompts), sampling_params, timeout)
             return [RequestOutput(str(next(self._counter)), result)]
         parts = _parts_of_all(prompts)
         texts = params_of_each(sampling_params, len(parts))
@@ -109,12 +118,17 @@ class LLM:
         ]
 
     def beam_search(
-        self, prompts: Union[PromptType, Sequence[PromptType]], params: BeamSearchParams
+        self,
+        prompts: Union[PromptType, Sequence[PromptType]],
+        params: BeamSearchParams,
+        lora_request: None = None,
+        use_tqdm: Union[bool, Callable[..., Any]] = False,
     ) -> list[BeamSearchOutput]:
-        """The `beam_width` best answers of each prompt."""
+        """The `beam_width` best answers of each prompt. `lora_request` is vLLM's, and refused unless it is None."""
+        refuse_unless("LLM.beam_search", "lora_request", lora_request, None)
         if not isinstance(params, BeamSearchParams):
             raise TypeError(f"params must be a BeamSearchParams, not {shown(params)}")
-        outputs = self.generate(prompts, params.to_sampling_params())
+        outputs = self.generate(prompts, params.to_sampling_params(), use_tqdm=use_tqdm)
         return [
             BeamSearchOutput(
                 [

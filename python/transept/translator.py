@@ -285,7 +285,7 @@ class Translator:
         end = self._end()
         requests = []
         for tokens, wanted in zip(sources, targets):
-            ids = [*self._model.vocabulary(True).ids(wanted), end]
+            ids = [*self._model.vocabulary(True).ids("target", wanted), end]
             encoder = self._source_ids(tokens, max_input_length)
             requests.append((Parts(encoder, self._with_start(ids), {}), json.dumps({"prompt_logprobs": 0})))
         with own_names({**_OWN_NAMES, "decoder_prompt": "target"}):
@@ -360,7 +360,7 @@ class Translator:
     # ---- Requests
 
     def _source_ids(self, tokens: Tokens, max_input_length: int) -> list[int]:
-        ids = self._model.vocabulary(False).ids(tokens)
+        ids = self._model.vocabulary(False).ids("source", tokens)
         return ids[:max_input_length] if max_input_length > 0 else ids
 
     def _end(self) -> int:
@@ -473,14 +473,14 @@ class _Search:
             fields["suppress_tokens"] = [unknown]
         if given["suppress_sequences"]:
             banned = lists_of_tokens("suppress_sequences", given["suppress_sequences"])
-            fields["bad_words_ids"] = [vocabulary.ids(tokens) for tokens in banned]
+            fields["bad_words_ids"] = [vocabulary.ids("suppress_sequences", tokens) for tokens in banned]
         return fields
 
     def request(
         self, tokens: Tokens, prefix: Optional[Tokens], more: Optional[dict[str, Any]] = None
     ) -> tuple[Parts, str]:
         encoder = self._translator._source_ids(tokens, self._given["max_input_length"])
-        given = self._model.vocabulary(True).ids(prefix) if prefix else []
+        given = self._model.vocabulary(True).ids("target_prefix", prefix) if prefix else []
         # Not what the model's files say of the first token: CTranslate2 has it generated.
         decoder = self._translator._with_start(given) or None
         most = self._model.info["max_decoder_len"] - (2 if decoder is None else len(decoder))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _core
-from ._checks import path_of, shown, whole
+from ._audio import AudioInput, audio_errors, audio_of, decode_audio, subject_of
+from ._checks import finite, shown, text_argument, whole
 from ._foreign import check_foreign, refuse_unless
 from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
 from ._own_names import own_names
 from ._progress import tqdm_class
-from .errors import UnsupportedError
+from .errors import InvalidArgumentError, UnsupportedError
 from .whisper_options import (
     check_options,
     clips_of,
@@ -40,8 +39,6 @@ __all__ = [
     "decode_audio",
     "format_timestamp",
 ]
-
-AudioInput = Union[str, "os.PathLike[str]", BinaryIO, bytes, npt.NDArray[np.floating[Any]]]
 
 _SIZES = (
     ("tiny.en", "tiny", "base.en", "base", "small.en", "small", "medium.en", "medium")
@@ -71,37 +68,14 @@ def available_models() -> list[str]:
 
 def format_timestamp(seconds: float, always_include_hours: bool = False, decimal_marker: str = ".") -> str:
     """"00:01.500", and hours where there are any."""
+    if finite("seconds", seconds) < 0:
+        raise InvalidArgumentError(f"seconds must be a number from 0 on, not {shown(seconds)}", "seconds")
     milliseconds = round(seconds * 1000.0)
     minutes, milliseconds = divmod(milliseconds, 60_000)
     hours, minutes = divmod(minutes, 60)
     whole, milliseconds = divmod(milliseconds, 1000)
     hour_text = f"{hours:02d}:" if always_include_hours or hours > 0 else ""
     return f"{hour_text}{minutes:02d}:{whole:02d}{decimal_marker}{milliseconds:03d}"
-
-
-def decode_audio(
-    input_file: Union[str, "os.PathLike[str]", BinaryIO, bytes], sampling_rate: int = 16000, split_stereo: bool = False
-) -> npt.NDArray[np.float32]:
-    """The samples of a file, mono, full scale 1."""
-    refuse_unless("decode_audio", "split_stereo", split_stereo, False)
-    return _core.decode_audio(_audio_of(input_file), sampling_rate)
-
-
-def _audio_of(audio: Any) -> Union[str, bytes, npt.NDArray[np.float32]]:
-    """As the engine reads it; contiguous float32 is not copied."""
-    if isinstance(audio, np.ndarray):
-        if audio.ndim != 1 or not np.issubdtype(audio.dtype, np.floating):
-            raise TypeError("audio: samples are an array of floats of one dimension, full scale 1, 16 kHz")
-        return np.ascontiguousarray(audio, dtype=np.float32)
-    if isinstance(audio, (str, os.PathLike)):
-        return path_of("audio", audio)
-    if isinstance(audio, (bytes, bytearray, memoryview)):
-        return bytes(audio)
-    if isinstance(audio, io.IOBase) or hasattr(audio, "read"):
-        content = audio.read()
-        if isinstance(content, bytes):
-            return content
-    raise TypeError(f"audio is a path, a binary file, bytes or an array of samples, not {type(audio).__name__}")
 
 
 class WhisperModel:
@@ -235,8 +209,8 @@ class WhisperModel:
         if not self.is_multilingual:
             return "en", 1.0, [("en", 1.0)]
         options = engine_options({"skip_silence": vad_filter, "sure_language": 0})
-        with own_names(_OWN_NAMES):
-            job = self._model.core.transcribe(_audio_of(audio), "", "", options)
+        with audio_errors("audio", subject_of("audio", audio)), own_names(_OWN_NAMES):
+            job = self._model.core.transcribe(audio_of("audio", audio), "", "", options)
             guesses = job.languages()
         job.cancel()
         return (*guesses[0], guesses) if guesses else ("", 0.0, [])
@@ -316,6 +290,9 @@ _SAME = (
 )
 
 
+_NO_CLIP = engine_options({"clip_timestamps": "0,0"})
+
+
 class _Call:
     """One transcription's arguments, checked."""
 
@@ -324,6 +301,8 @@ class _Call:
         self.callee = callee
         self.given = given
         self.temperatures = temperatures_of(given["temperature"])
+        self.language = "" if given["language"] is None else text_argument("language", given["language"])
+        self.task = text_argument("task", given["task"])
         self.initial_prompt = text_of(callee, "initial_prompt", given["initial_prompt"])
 
     def fallbacks(self) -> dict[str, Optional[float]]:
@@ -340,29 +319,40 @@ class _Call:
             options["hallucination_silence_threshold"] = None
         options["sure_language"] = 0.0  # the window's own encode decides, as in faster-whisper
         options.update(more)
-        language, task = self.given["language"], self.given["task"]
-        if not model.is_multilingual:
-            language = None
         core = model._model.core
-        with own_names(_OWN_NAMES):
-            job = core.transcribe(_audio_of(audio), language or "", task, engine_options(options))
-            return self._segments(job), self._info(model, job, language)
+        subject = subject_of("audio", audio)
+        with audio_errors("audio", subject), own_names(_OWN_NAMES):
+            language = self._language(model)
+            job = core.transcribe(audio_of("audio", audio), language, self.task, engine_options(options))
+            return self._segments(job, subject), self._info(model, job, language)
 
-    def _info(self, model: WhisperModel, job: _core.Transcription, language: Optional[str]) -> TranscriptionInfo:
+    def _language(self, model: WhisperModel) -> str:
+        """The code of the language that was given, as the engine settles on it. "": it is detected, or English alone."""
+        if not model.is_multilingual:
+            return ""
+        if not self.language or self.language in model.supported_languages:
+            return self.language
+        # A name, or capitals: the engine has the table, and tells the code at the end of audio. No clip ends at once.
+        job = model._model.core.transcribe(np.zeros(1, np.float32), self.language, self.task, _NO_CLIP)
+        while job.next() is not None:
+            pass
+        return job.language() or ""
+
+    def _info(self, model: WhisperModel, job: _core.Transcription, language: str) -> TranscriptionInfo:
         duration = job.duration() or 0.0
-        guesses = job.languages() if language is None and model.is_multilingual else None
+        guesses = job.languages() if not language and model.is_multilingual else None
         best = (guesses[0] if guesses else ("", 0.0)) if guesses is not None else (language or "en", 1.0)
         given = {name: self.given[name] for name in TranscriptionOptions.__dataclass_fields__ if name in self.given}
         options = TranscriptionOptions(**{**given, "temperatures": self.temperatures})
         return TranscriptionInfo(*best, duration, duration, guesses, options)
 
-    def _segments(self, job: _core.Transcription) -> Iterator[Segment]:
+    def _segments(self, job: _core.Transcription, subject: str) -> Iterator[Segment]:
         bar = _bar(job, self.given["log_progress"])
         has_words = self.given["word_timestamps"]
         number = 0
         try:
             while True:
-                with own_names(_OWN_NAMES):
+                with audio_errors("audio", subject), own_names(_OWN_NAMES):
                     item = job.next()
                 if bar is not None:
                     bar.update(job.done_seconds - bar.n)

@@ -8,6 +8,7 @@ import numpy as np
 from common_python import BART, MODELS, WHISPER, LlmCase, noise
 
 import transept
+from transept._model import Vocabulary
 from transept import AsyncLLM, BatchedInferencePipeline, BeamSearchParams, EngineArgs, InvalidArgumentError, LLM, SamplingParams, Translator, UnsupportedError, WhisperModel
 
 GREEDY = SamplingParams(temperature=0, max_tokens=2)
@@ -111,6 +112,15 @@ class OfLlm(Wrong, LlmCase):
             self.refused(InvalidArgumentError, ("stop", "half of a surrogate pair"), self.llm.generate, "a", SamplingParams(stop=lone))
         self.assertEqual(len(self.llm.generate("a", SamplingParams(stop="\U0001F600", max_tokens=1))), 1)
         self.refused(InvalidArgumentError, ("dtype", "half of a surrogate pair"), LLM, BART, dtype="\ud800")
+        lone, both = "a\ud800", ("half of a surrogate pair", "'a\\ud800'")
+        for call, arguments, field in (
+            (self.llm.generate, (lone, GREEDY), "prompt"), (self.llm.generate, (["b", lone], GREEDY), "prompt"),
+            (self.llm.generate, ({"prompt": lone}, GREEDY), "prompt"), (self.llm.encode, (lone,), "prompt"),
+            (self.llm.generate, ({"encoder_prompt": "b", "decoder_prompt": lone}, GREEDY), "decoder_prompt"),
+            (self.llm.score, ("b", lone), "decoder_prompt"), (self.llm.get_tokenizer().encode, (lone,), "text"),
+        ):
+            error = self.refused(InvalidArgumentError, (field, *both), call, *arguments)
+            self.assertEqual(error.field, field)
         self.refused(InvalidArgumentError, ("model", "must be UTF-8"), LLM, "/tmp/mod\udce8le")
 
     def test_numbers_of_numpy_are_numbers(self):
@@ -134,6 +144,50 @@ class OfLlm(Wrong, LlmCase):
             self.refused(InvalidArgumentError, "prompt", self.llm.generate, [[5, wrong]], GREEDY)
         self.refused(InvalidArgumentError, "2147483647", tokenizer.decode, [2**31 - 1])
         self.assertEqual(tokenizer.decode(np.int64(5)), tokenizer.decode([5]))
+
+    def test_of_the_tokenizer(self):
+        """None reaches the extension module, whose own words are a list of C++'s overloads."""
+        tokenizer = self.llm.get_tokenizer()
+        for value in (1, None, "yes"):
+            for name, call, given in (("add_special_tokens", tokenizer.encode, "a"), ("decoder_side", tokenizer.encode, "a"),
+                                      ("skip_special_tokens", tokenizer.decode, [5]), ("decoder_side", tokenizer.convert_ids_to_tokens, [5]),
+                                      ("decoder_side", tokenizer.convert_tokens_to_ids, ["a"])):
+                self.refused(TypeError, (f"{name} must be True or False, not", str(value)), call, given, **{name: value})
+        for name in ("source_lang", "target_lang"):
+            self.refused(TypeError, f"{name} must be a str, not 5", tokenizer.encode, "a", **{name: 5})
+            self.refused(InvalidArgumentError, (name, "half of a surrogate pair"), tokenizer.encode, "a", **{name: "\ud800"})
+            self.assertEqual(self.refused(InvalidArgumentError, f"{name}: this model has no languages", tokenizer.encode, "a", **{name: "xx"}).field, name)
+        self.assertEqual(tokenizer.encode("a", np.bool_(False)), tokenizer.encode("a", False))
+        for call in (tokenizer.decode, tokenizer.convert_ids_to_tokens):
+            error = self.refused(InvalidArgumentError, "token_ids[0]: -1 is outside the vocabulary", call, [-1])
+            self.assertEqual(error.field, "token_ids")
+
+    def test_tokens_that_a_vocabulary_lacks(self):
+        vocabulary = Vocabulary(self.llm._model, True)
+        vocabulary._ids = {"a": 5}  # without <unk>
+        self.assertEqual(vocabulary.ids("target", ["a", "a"]), [5, 5])
+        error = self.refused(InvalidArgumentError, "target: the vocabulary has no token 'b', and none for unknown ones", vocabulary.ids, "target", ["a", "b"])
+        self.assertEqual(error.field, "target")
+
+    def test_arguments_of_vllm_that_mean_nothing_at_their_default(self):
+        wanted = self.llm.generate("a", GREEDY)[0].outputs[0].token_ids
+        defaults = {"lora_request": None, "priority": None, "tokenization_kwargs": None}
+        self.assertEqual(self.llm.generate("a", GREEDY, **defaults)[0].outputs[0].token_ids, wanted)
+        for name, value in (("lora_request", object()), ("priority", [1]), ("tokenization_kwargs", {"a": 1})):
+            error = self.refused(UnsupportedError, ("LLM.generate", name), self.llm.generate, "a", GREEDY, **{name: value})
+            self.assertEqual(error.field, name)
+        beams = self.llm.beam_search(["a"], BeamSearchParams(2, max_tokens=2), lora_request=None, use_tqdm=False)
+        self.assertEqual(len(beams[0].sequences), 2)
+        self.refused(UnsupportedError, "lora_request", self.llm.beam_search, "a", BeamSearchParams(2), lora_request=1)
+
+    def test_ranges_of_parameters_that_vllm_does_not_have(self):
+        """docs/python.md has the list."""
+        for name, value in (("temperature", 2.1), ("n", 17), ("stop", ["a"] * 5), ("logprobs", -1), ("logprobs", 21), ("prompt_logprobs", -1), ("bad_words", ["a"] * 129),
+                            ("logit_bias", {5: 101}), ("logit_bias", dict.fromkeys(range(1025), 1)), ("truncate_prompt_tokens", -1), ("presence_penalty", 2.1)):
+            error = self.refused(InvalidArgumentError, name, self.llm.generate, "a", SamplingParams(**{"max_tokens": 1, name: value}))
+            self.assertEqual(error.field, name)
+        for name, value in (("temperature", 2), ("n", 16), ("stop", ["a"] * 4), ("logprobs", 20), ("logit_bias", {5: 100}), ("bad_words", ["b"] * 128)):
+            self.llm.generate("a", SamplingParams(**{"max_tokens": 1, name: value}))
 
     def test_bars_are_flags_or_classes(self):
         for value in (5, "yes", [1]):
@@ -222,7 +276,7 @@ class OfLoading(Wrong):
         self.refused(InvalidArgumentError, ("no_speech_threshold", "nan"), whisper.transcribe, np.zeros(100, np.float32), no_speech_threshold=math.nan)
         self.refused(TypeError, "suppress_tokens", whisper.transcribe, np.zeros(100, np.float32), suppress_tokens="-1")
         whisper.shutdown()
-        self.refused(InvalidArgumentError, ("audio", "NUL"), transept.decode_audio, "a.wav\0x")
+        self.refused(InvalidArgumentError, ("input_file", "NUL"), transept.decode_audio, "a.wav\0x")
 
     def test_numbers(self):
         for name, value in (("swap_space", math.nan), ("swap_space", -1), ("watermark", math.inf), ("kv_cache_memory_bytes", -1), ("max_queued_requests", -1)):
@@ -232,6 +286,12 @@ class OfLoading(Wrong):
         self.refused(InvalidArgumentError, ("cpu_threads", "-1"), WhisperModel, WHISPER, cpu_threads=-1)
         self.refused(InvalidArgumentError, ("intra_threads", "-1"), Translator, BART, intra_threads=-1)
         self.refused(InvalidArgumentError, ("inter_threads", "0"), Translator, BART, inter_threads=0)
+
+    def test_levels_of_the_log(self):
+        error = self.refused(InvalidArgumentError, ("level must be one of error, warning, info", "'x'"), transept.set_log_level, "x")
+        self.assertEqual((error.field, error.code), ("level", "invalid_argument"))
+        for level in (2, None, ["info"]):
+            self.refused(TypeError, "level must be a str, not", transept.set_log_level, level)
 
     def test_a_bundled_name_says_where_bundled_models_are(self):
         error = self.refused(transept.NotFoundError, "g2p", LLM, "g2p")
@@ -271,6 +331,8 @@ class OfWhisper(Wrong):
         error = self.refused(InvalidArgumentError, "a clip has start and end", BatchedInferencePipeline(self.model).transcribe, noise(1), clip_timestamps=[{"start": 0}])
         self.assertEqual(error.field, "clip_timestamps")
         self.refused(TypeError, "clip_timestamps", self.model.transcribe, noise(1), clip_timestamps=["a"])
+        error = self.refused(InvalidArgumentError, "clip_timestamps: 'x' is not a number of seconds", self.model.transcribe, noise(1), language="en", clip_timestamps="x")
+        self.assertEqual(error.field, "clip_timestamps")
 
     def test_a_pipeline_has_a_model(self):
         for model in ("x", None, WHISPER):

@@ -85,6 +85,52 @@ class Async(unittest.TestCase):
 
         asyncio.run(main())
 
+    def test_abort_of_several(self):
+        async def run(name):
+            return [o.outputs[0].finish_reason async for o in self.llm.generate("a", SamplingParams(**LONG), name)][-1]
+
+        async def main():
+            tasks = [asyncio.create_task(run(name)) for name in "xyz"]
+            while len(self.llm._running) < 3:
+                await asyncio.sleep(0)
+            await self.llm.abort(name for name in ("x", "unknown"))
+            await self.llm.abort(["y", "z"])
+            self.assertEqual(await asyncio.gather(*tasks), ["abort"] * 3)
+            for wrong in (5, None, b"x", {"x": 1}, ["x", 5]):
+                with self.assertRaisesRegex(TypeError, "request_id"):
+                    await self.llm.abort(wrong)
+
+        asyncio.run(main())
+
+    def test_requests_wait_in_a_queue_without_an_end(self):
+        """As vLLM's do, unless max_queued_requests gives it one. The first prompt's encode lets the others pile up."""
+        async def ask(llm, count):
+            async def one(i):
+                prompt = [5] * 8000 if i == 0 else [5 + i % 40]
+                return [o async for o in llm.generate([*prompt, 1], SamplingParams(max_tokens=1, temperature=0))][-1].finished
+
+            return await asyncio.gather(*map(one, range(count)), return_exceptions=True)
+
+        llm = AsyncLLM(AsyncEngineArgs(T5, threads=1))
+        self.assertEqual([answer for answer in asyncio.run(ask(llm, 1500)) if answer is not True], [])
+        llm.shutdown()
+        llm = AsyncLLM(AsyncEngineArgs(T5, threads=1, max_queued_requests=4))
+        full = [answer for answer in asyncio.run(ask(llm, 200)) if answer is not True]
+        self.assertGreater(len(full), 100)
+        self.assertEqual({type(error) for error in full}, {transept.ResourceExhaustedError})
+        llm.shutdown()
+
+    def test_arguments_of_vllm_that_mean_nothing_at_their_default(self):
+        async def ask(**given):
+            return [o async for o in self.llm.generate("a", SamplingParams(**{**LONG, "max_tokens": 2}), **given)][-1]
+
+        self.assertTrue(asyncio.run(ask(lora_request=None, priority=0, tokenization_kwargs=None, trace_headers={"a": "b"})).finished)
+        self.assertTrue(asyncio.run(ask(priority=None)).finished)
+        for name, value in (("lora_request", 1), ("priority", 1), ("tokenization_kwargs", {"a": 1})):
+            with self.assertRaisesRegex(transept.UnsupportedError, f"AsyncLLM.generate: {name}") as caught:
+                asyncio.run(ask(**{name: value}))
+            self.assertEqual(caught.exception.field, name)
+
     def test_a_slow_consumer_does_not_hold_the_loop(self):
         async def main():
             ticks, pieces = 0, 0
@@ -117,8 +163,13 @@ class Async(unittest.TestCase):
         async def main():
             first = self.llm.generate("a", SamplingParams(**LONG), "same")
             await first.__anext__()
-            with self.assertRaises(ValueError):
+            with self.assertRaisesRegex(transept.InvalidArgumentError, "request_id must be of no running request, as the str 'same' is") as caught:
                 await self.outputs(request_id="same")
+            self.assertEqual(caught.exception.field, "request_id")
+            self.assertIsInstance(caught.exception, ValueError)
+            for wrong in (5, ["same"], b"same"):
+                with self.assertRaisesRegex(TypeError, "request_id must be a str, not "):
+                    await self.outputs(request_id=wrong)
             await first.aclose()
             await self.outputs(request_id="same", max_tokens=2)
 
