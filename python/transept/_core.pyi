@@ -1,5 +1,6 @@
 """The extension module, for the package alone: its functions change without notice."""
 
+from collections.abc import Callable
 from typing import Any, Final, Optional, TypeVar, Union
 
 import numpy as np
@@ -18,7 +19,13 @@ ENCODER_OUTPUT: Final[int]
 
 def version() -> str: ...
 def set_log_level(level: int) -> None: ...
-def load(model: str, options: str, threads: int, max_queued_requests: int) -> Model: ...
+def load(
+    model: str,
+    options: str,
+    threads: int,
+    max_queued_requests: int,
+    on_download: Optional[Callable[[str, int, int], None]] = None,
+) -> Model: ...
 def decode_audio(
     audio: Union[str, bytes, npt.NDArray[np.float32]], sampling_rate: int = 16000, max_seconds: float = 0.0
 ) -> npt.NDArray[np.float32]: ...

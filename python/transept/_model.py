@@ -14,6 +14,7 @@ import numpy as np
 from . import _core
 from ._checks import flag, ids_of, object_json, path_of, shown, text_argument, tokens_of, whole
 from ._own_names import own_names
+from ._progress import download_bar
 from .errors import InvalidArgumentError, TranseptError, UnsupportedError
 
 MOST_THREADS = 1024  # of an engine, and engines of a model
@@ -43,8 +44,13 @@ class EngineModel:
         given = {name: value for name, value in options.items() if value is not None}
         path = path_of(argument, model)
         queued = whole("max_queued_requests", max_queued_requests, 0)
-        with own_names(names):
-            self.core: _core.Model = _core.load(path, object_json(given), 0, queued)
+        bar = download_bar()
+        try:
+            with own_names(names):
+                self.core: _core.Model = _core.load(path, object_json(given), 0, queued, bar)
+        finally:
+            if bar is not None:
+                bar.close()
         self.info: dict[str, Any] = json.loads(self.core.info())
         self._vocabularies: dict[bool, Vocabulary] = {}
         _open.add(self)

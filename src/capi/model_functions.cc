@@ -19,13 +19,14 @@
 namespace transept {
 namespace {
 
-constexpr size_t kModelOptionsV1 = sizeof(transept_model_options);
+constexpr size_t kModelOptionsV1 = offsetof(transept_model_options, on_download);
 constexpr size_t kTokenizeOptionsV1 = sizeof(transept_tokenize_options);
 constexpr uint32_t kTokenizeFlags = TRANSEPT_TOKENIZE_DECODER_SIDE | TRANSEPT_TOKENIZE_NO_SPECIAL_TOKENS;
 
 struct LoadOptions {
   ModelOptions config;
   AsyncEngine::Options engine;
+  OnDownload on_download;
 };
 
 StatusOr<LoadOptions> load_options(const transept_model_options* given) {
@@ -44,6 +45,12 @@ StatusOr<LoadOptions> load_options(const transept_model_options* given) {
   if (options.threads > 0) load.config.threads = options.threads;
   if (options.max_queued_requests < 0) {
     return field_error("max_queued_requests", str_cat("max_queued_requests is ", options.max_queued_requests));
+  }
+  if (options.on_download != nullptr) {
+    load.on_download = [call = options.on_download, data = options.data](const std::string& name, int64_t done,
+                                                                         int64_t total) {
+      call(data, name.c_str(), done, total);
+    };
   }
   if (options.max_queued_requests > 0) load.engine.max_queued_requests = options.max_queued_requests;
   return load;
@@ -111,7 +118,7 @@ transept_code transept_model_load(const char* name, const transept_model_options
     RETURN_IF_ERROR(require(model, "model"));
     use_quiet_log();
     ASSIGN_OR_RETURN(LoadOptions load, load_options(options));
-    ASSIGN_OR_RETURN(load.config.model, model_folder_of(name, load.config));
+    ASSIGN_OR_RETURN(load.config.model, model_folder_of(name, load.config, load.on_download));
     auto handle = std::make_unique<transept_model>();
     StatusOr<std::shared_ptr<SharedModel>> shared = SharedModel::load(load.config, load.engine);
     if (!shared.ok()) return in_words_of_options(shared.status());

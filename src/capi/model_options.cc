@@ -101,8 +101,10 @@ StatusOr<ModelOptions> model_options_of(const Json& options) {
   return config;
 }
 
-StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options) {
+StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options,
+                                      const OnDownload& on_download) {
   FindModelOptions find;
+  find.on_progress = on_download;
   find.revision = options.revision;
   find.hub_settings = [&]() -> StatusOr<HubSettings> {
     ASSIGN_OR_RETURN(HubSettings settings, HubSettings::from_environment());

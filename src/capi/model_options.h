@@ -1,6 +1,8 @@
 // The model and the options of transept_model_load as the engine's configuration. Functions: thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/json.h"
@@ -26,7 +28,11 @@ StatusOr<ModelOptions> model_options_of(const Json& options);
 // unknown": "kv_cache_dtype x: unknown"), and the option that the message begins with is its field.
 Status in_words_of_options(const Status& status);
 
+// As FindModelOptions::on_progress; null: not told.
+using OnDownload = std::function<void(const std::string& name, int64_t done, int64_t total)>;
+
 // The folder of a folder's, a bundled model's or a hub's name. Fetches what is not in the cache. Errors: find_model's.
-StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options);
+StatusOr<std::string> model_folder_of(const std::string& name, const ModelOptions& options,
+                                      const OnDownload& on_download);
 
 }  // namespace transept

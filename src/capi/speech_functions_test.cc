@@ -57,7 +57,7 @@ class SpeechFunctions : public ::testing::Test {
 transept_model* SpeechFunctions::model_ = nullptr;
 
 TEST_F(SpeechFunctions, TranscriptsAreTheReferences) {
-  const std::set<std::string> chosen = {"plain", "by name", "detected language of little audio", "prefix",
+  const std::set<std::string> chosen = {"plain", "by name", "detected language of little audio", "carried prompt",
                                         "words of a language without spaces"};
   size_t num_checked = 0;
   for (const Json& golden : golden_lines("whisper-transcribes/transcripts.jsonl")) {

@@ -132,6 +132,10 @@ typedef struct transept_model_options {
   // those of the flags of `transept generate`; hf_token and local_files_only are HF_TOKEN and HF_HUB_OFFLINE of this
   // call.
   transept_text options_json;
+  // While files of a model of the hub come: its name, the bytes that are there, and those that there will be. NULL: not
+  // told. One call at a time, on a thread of the library; it must not call the library. Not called where all is cached.
+  void (*on_download)(void* data, const char* name, int64_t done, int64_t total);
+  void* data;  // for on_download
 } transept_model_options;
 
 // Loads a model and starts its threads. `name` is a folder in Hugging Face's layout, a bundled model, ORG/NAME[@REV] of

@@ -415,6 +415,9 @@ struct ModelOptions {
   std::int32_t threads = 0;              // 0: the processors
   std::int32_t max_queued_requests = 0;  // 0: 512
   std::string json = {};                 // the other options: one JSON object
+  // While files of a model of the hub come: bytes that are there, and those that there will be. On a thread of the
+  // library, which it must not call; what it throws is given up.
+  std::function<void(const std::string& name, std::int64_t done, std::int64_t total)> on_download = {};
 };
 
 // A loaded model. Any thread may call any function; destruction waits for the others, and must not come from a
@@ -428,6 +431,15 @@ class Model {
     given.threads = options.threads;
     given.max_queued_requests = options.max_queued_requests;
     given.options_json = detail::text(options.json);
+    if (options.on_download) {
+      given.data = const_cast<ModelOptions*>(&options);
+      given.on_download = [](void* data, const char* model, std::int64_t done, std::int64_t total) {
+        try {
+          static_cast<const ModelOptions*>(data)->on_download(model, done, total);
+        } catch (...) {
+        }
+      };
+    }
     transept_model* handle = nullptr;
     detail::call(transept_model_load, detail::whole(name, "name"), &given, &handle);
     handle_.reset(handle);

@@ -39,6 +39,8 @@ struct Load {
   bool has_ended ABSL_GUARDED_BY(mutex) = false;
   ModelPointer model ABSL_GUARDED_BY(mutex);
   std::exception_ptr error ABSL_GUARDED_BY(mutex);
+  std::string downloads ABSL_GUARDED_BY(mutex);                                    // a model's name; "": nothing comes
+  std::int64_t done ABSL_GUARDED_BY(mutex) = 0, total ABSL_GUARDED_BY(mutex) = 0;  // bytes
 };
 
 void run_load(const std::shared_ptr<Load>& load, const std::string& name, const transept::ModelOptions& options) {
@@ -56,21 +58,51 @@ void run_load(const std::shared_ptr<Load>& load, const std::string& name, const 
   load->changed.notify_all();
 }
 
-// On a thread of its own: a model of the hub may take minutes to come, and Ctrl-C does not wait for it.
+// Tells `on_download` how much there is, where that is more than it knows.
+void tell_download(Load& load, const nb::object& on_download, std::int64_t& told) {
+  std::string name;
+  std::int64_t done = 0, total = 0;
+  {
+    const MutexLock lock(load.mutex);
+    if (load.downloads.empty() || load.done == told) return;
+    name = load.downloads;
+    done = told = load.done;
+    total = load.total;
+  }
+  const nb::gil_scoped_acquire acquired;
+  on_download(name, done, total);
+}
+
+// On a thread of its own: a model of the hub may take minutes to come, and Ctrl-C does not wait for it. `on_download`
+// is called with (name, bytes that are there, bytes that there will be), on the caller's thread; None: not told.
 PythonModel load_model(const std::string& name, const std::string& json, std::int32_t threads,
-                       std::int32_t max_queued_requests) {
+                       std::int32_t max_queued_requests, const nb::object& on_download) {
   const auto load = std::make_shared<Load>();
   transept::ModelOptions options;
   options.threads = threads;
   options.max_queued_requests = max_queued_requests;
   options.json = json;
+  if (!on_download.is_none()) {
+    options.on_download = [load](const std::string& model, std::int64_t done, std::int64_t total) {
+      const MutexLock lock(load->mutex);
+      load->downloads = model;
+      load->done = done;
+      load->total = total;
+    };
+  }
+  std::int64_t told = -1;
   std::thread([load, name, options] { run_load(load, name, options); }).detach();
   wait_in_slices(std::nullopt, [&](double slice) {
+    tell_download(*load, on_download, told);
     const MutexLock lock(load->mutex);
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(slice * 1e6));
     if (!load->has_ended) load->changed.wait_until(load->mutex, end);
     return load->has_ended;
   });
+  {
+    const ReleasedGil release;
+    tell_download(*load, on_download, told);
+  }
   const MutexLock lock(load->mutex);
   if (load->error != nullptr) std::rethrow_exception(load->error);
   return {std::move(load->model)};
@@ -168,7 +200,7 @@ void define_models(nb::module_& module) {
       .def(
           "drain", [](const M& self, double timeout) { self.model->drain(timeout); }, nb::arg("timeout"), no_gil);
   module.def("load", &load_model, nb::arg("model"), nb::arg("options"), nb::arg("threads"),
-             nb::arg("max_queued_requests"));
+             nb::arg("max_queued_requests"), nb::arg("on_download") = nb::none());
 }
 
 }  // namespace transept::python
