@@ -89,7 +89,8 @@ class WhereTest(HubCase):
 
     def test_a_name_that_is_nearly_right_gets_a_suggestion(self):
         for name, meant in (("whisper-tiny", "openai/whisper-tiny"), ("Tiny", "openai/whisper-tiny"), ("whisper-small/", "openai/whisper-small"),
-                            ("bart-large-cnn/", "facebook/bart-large-cnn"), ("acme/g2p/", "acme/g2p")):
+                            ("bart-large-cnn/", "facebook/bart-large-cnn"), ("acme/g2p/", "acme/g2p"), ("https://huggingface.co/acme/g2p", "acme/g2p"),
+                            ("https://huggingface.co/acme/g2p/tree/main?x=y", "acme/g2p"), ("hf.co/acme/g2p#card", "acme/g2p")):
             for verb in (["generate", name, "hello"], ["download", name], ["rm", name], ["inspect", name]):
                 code, out, err = self.run_hub(*verb)
                 self.assertNotEqual(code, 0)

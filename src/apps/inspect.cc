@@ -34,8 +34,10 @@ void print_refused(const std::string& name, const std::string& folder, const Sta
 }  // namespace
 
 int run_inspect(const Flags& flags) {
-  if (flags.positional().size() != 1)
-    return usage_error("inspect", invalid_argument("which model? transept inspect MODEL"));
+  if (flags.positional().size() != 1) {
+    return usage_error("inspect", invalid_argument(flags.positional().empty() ? "which model?" : "one model at a time",
+                                                   ": transept inspect MODEL"));
+  }
   StatusOr<EngineConfig> config = engine_config(flags);
   const std::string& name = flags.positional()[0];
   if (!config.ok()) {

@@ -1,4 +1,4 @@
-// The answer to a prompt of audio in which nobody speaks: an empty text, without the engine, since models hallucinate
+// The answer to a prompt of audio without speech: an empty text, without the engine, since models hallucinate
 // in silence ("you", "Thank you."). Of completions and chats; transcriptions pass over silent windows themselves
 // (TranscribeOptions::skip_silence). A pure function: thread-safe.
 #pragma once

@@ -44,6 +44,15 @@ std::string full_name(std::string_view name) {
 }
 
 std::string meant_name(std::string_view name) {
+  // The address of a model's page, or of a file or revision of it: the first two parts of its path.
+  for (const std::string_view site :
+       {"https://huggingface.co/", "http://huggingface.co/", "huggingface.co/", "hf.co/"}) {
+    if (!name.starts_with(site)) continue;
+    name.remove_prefix(site.size());
+    const size_t slash = name.find('/'), end = name.find_first_of("/?#", slash == name.npos ? slash : slash + 1);
+    name = name.substr(0, end);
+    break;
+  }
   while (name.ends_with('/')) name.remove_suffix(1);
   if (has_repo_form(name) && !is_model_file_name(name)) return std::string(name);
   std::string word = ascii_lower(name.substr(name.rfind('/') + 1));
