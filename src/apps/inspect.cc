@@ -8,6 +8,7 @@
 #include "apps/verbs.h"
 #include "base/environment.h"
 #include "base/thread_pool.h"
+#include "hub/repo_name.h"
 #include "startup/model_files.h"
 
 namespace transept {
