@@ -54,9 +54,9 @@ class WindowDecoder final {
   Status set_language(const std::string& language);
 
   // Decodes a window, at rising temperatures until an answer passes the thresholds; returns the last one. `previous`:
-  // tokens after <|startofprev|>. `with_prefix`: the prompt ends with options.prefix, and the
-  // answer's tokens begin with it (with log-probabilities of 0; its scores are of the rest). `seconds`: audio in the
-  // window, which bounds the answer of models without transcript tokens. `window_key` and the seed determine the random
+  // tokens after <|startofprev|>. `with_prefix`: the prompt ends with options.prefix, and the answer's tokens begin
+  // with it, with log-probabilities of 0; lengths and the compression ratio count it. `seconds`: audio in the window,
+  // which bounds the answer of models without transcript tokens. `window_key` and the seed determine the random
   // numbers.
   StatusOr<WindowAnswer> decode(const EncodedInput& window, std::span<const int32_t> previous, bool with_prefix,
                                 double seconds, uint64_t window_key) const;
