@@ -50,7 +50,9 @@ def in_range(schema, text):
         number = json.loads(text, parse_constant=no_number)
     except ValueError:
         return False
-    if not isinstance(number, (int, float)) or isinstance(number, bool) or not schema["minimum"] <= number <= schema["maximum"]:
+    if not isinstance(number, (int, float)) or isinstance(number, bool) or number > schema["maximum"]:
+        return False
+    if number < schema["minimum"] if "minimum" in schema else number <= schema["exclusiveMinimum"]:
         return False
     return schema["type"] != "integer" or number == int(number)
 
@@ -82,6 +84,8 @@ def check_text(world, path, spelled, name, text, right):
     fields = {spelled: text, "file": world.blip}
     if name in ("timestamp_granularities", "word_timestamps"):
         fields = {"response_format": "verbose_json", **fields}
+    if name == "patience":  # a word about beams
+        fields["beam_size"] = "2"
     if name == "stream" and right:
         fields["response_format"] = "json"
     reply = world.speech.wire.form(path, fields)
