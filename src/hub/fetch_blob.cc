@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 
 // libcurl brings 16 KiB at a time; a file that grows by larger pieces costs the kernel half of the time.
 constexpr size_t kWriteBytes = 512 * 1024;
+constexpr std::chrono::milliseconds kWriteEvery{100};   // at least, so a run that is killed has lost little
 constexpr int64_t kWriteBackBytes = int64_t{32} << 20;  // the disk begins to write so early, and fsync waits less
 
 // The size of a regular file; unset: there is none.
@@ -75,7 +77,7 @@ class PartialBlob final {
     return ok_status();
   }
 
-  // Takes the next bytes, which are in the file after flush().
+  // Takes the next bytes, which are in the file soon, and after flush() for sure.
   Status append(std::span<const std::byte> bytes) {
     const auto size = static_cast<int64_t>(bytes.size());
     if (task_.remote.size.has_value() && size > *task_.remote.size - come()) {
@@ -91,11 +93,12 @@ class PartialBlob final {
       bytes = bytes.subspan(count);
       if (buffered_ == buffer_.size()) RETURN_IF_ERROR(flush());
     }
-    return ok_status();
+    return std::chrono::steady_clock::now() - last_write_ < kWriteEvery ? ok_status() : flush();
   }
 
   Status flush() {
     std::span<const std::byte> bytes(buffer_.data(), std::exchange(buffered_, 0));
+    last_write_ = std::chrono::steady_clock::now();
     while (!bytes.empty()) {
       const ssize_t count = ::pwrite(fd_, bytes.data(), bytes.size(), size_);
       if (count < 0 && errno == EINTR) continue;
@@ -156,7 +159,8 @@ class PartialBlob final {
   FetchControl& control_;
   const bool is_checked_;  // by its digest, so it can be resumed
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kWriteBytes);
-  size_t buffered_ = 0;                  // of buffer_: come, and not written
+  size_t buffered_ = 0;  // of buffer_: come, and not written
+  std::chrono::steady_clock::time_point last_write_;
   int64_t size_ = 0, written_back_ = 0;  // of the file
   std::unique_ptr<DigestFollower> follower_;
 };

@@ -168,11 +168,10 @@ class ModelFetch final {
                              std::ranges::find(selected.weights, path) != selected.weights.end() ||
                              may_be_shard(path, selected.index);
       if (!is_wanted) continue;
-      planned_.insert(path);
       if (is_there(path)) continue;
       tasks.push_back({.file = path, .remote = {}});
       tasks.back().remote.etag = file.lfs_sha256.value_or(file.blob_id);
-      tasks.back().remote.size = file.content_size();
+      tasks.back().remote.size = planned_[path] = file.content_size();
     }
     return check_space(tasks);
   }
@@ -184,9 +183,14 @@ class ModelFetch final {
     }
     RETURN_IF_ERROR(
         workers_.for_each(tasks.size(), [&](HubClient& client, size_t i) { return ask(client, tasks[i]); }));
-    std::vector<FetchTask> unplanned;
-    std::ranges::copy_if(tasks, std::back_inserter(unplanned),
-                         [&](const FetchTask& task) { return !planned_.contains(task.file); });
+    std::vector<FetchTask> unplanned;  // and what is of another size than the listing says
+    for (const FetchTask& task : tasks) {
+      const auto planned = planned_.find(task.file);
+      const int64_t listed = planned == planned_.end() ? 0 : planned->second;
+      if (planned != planned_.end() && listed == task.remote.size) continue;
+      control_.add_total(-listed);
+      unplanned.push_back(task);
+    }
     RETURN_IF_ERROR(check_space(unplanned));
     // The largest first, so that none begins when the others have ended.
     std::sort(tasks.begin(), tasks.end(), [](const FetchTask& a, const FetchTask& b) {
@@ -232,7 +236,7 @@ class ModelFetch final {
   std::string commit_;
   std::optional<std::vector<ListedFile>> new_tree_;  // a listing that the cache has not
   std::map<std::string, ListedFile> listed_;         // empty: the hub lists names alone
-  std::set<std::string> planned_;                    // whose bytes plan() has counted
+  std::map<std::string, int64_t> planned_;           // whose bytes plan() has counted
 };
 
 }  // namespace
