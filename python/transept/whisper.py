@@ -53,7 +53,6 @@ _OWN_NAMES = {
     "hf_token": "use_auth_token",
     "logprob_threshold": "log_prob_threshold",
     "quantization": "compute_type",
-    "skip_silence": "vad_filter",
     "temperature_increment_on_fallback": "temperature",
     "threads": "cpu_threads",
 }
@@ -183,12 +182,12 @@ class WhisperModel:
         """Transcribes audio of any length: a path, a binary file, bytes, or samples at 16 kHz, which are not copied.
 
         Returns once the language is known. The segments come as they are decided; decoding waits for their reader.
-        docs/transcribe.md says what the options do, docs/python.md what differs from faster-whisper. `vad_filter` skips
-        windows without speech. Ctrl-C in the reader ends it within a step.
+        docs/transcribe.md says what the options do, docs/python.md what differs from faster-whisper. `vad_filter` leaves
+        pauses of over 2 s out. Ctrl-C in the reader ends it within a step.
         """
         call = _Call("WhisperModel.transcribe", {k: v for k, v in locals().items() if k not in ("self", "audio")})
         mode = "sequential" if self._model.info["has_speech_tokens"] else "auto"
-        return call.run(self, audio, {**call.fallbacks(), "mode": mode, "skip_silence": vad_filter})
+        return call.run(self, audio, {**call.fallbacks(), "mode": mode, "vad_filter": vad_filter})
 
     def detect_language(
         self,
@@ -208,7 +207,7 @@ class WhisperModel:
             raise TypeError("detect_language() needs audio")
         if not self.is_multilingual:
             return "en", 1.0, [("en", 1.0)]
-        options = engine_options({"skip_silence": vad_filter, "sure_language": 0})
+        options = engine_options({"vad_filter": vad_filter, "reference": "faster-whisper"})
         with audio_errors("audio", subject_of("audio", audio)), own_names(_OWN_NAMES):
             job = self._model.core.transcribe(audio_of("audio", audio), "", "", options)
             guesses = job.languages()
@@ -317,7 +316,7 @@ class _Call:
         options["initial_prompt"] = self.initial_prompt
         if not self.given["word_timestamps"]:
             options["hallucination_silence_threshold"] = None
-        options["sure_language"] = 0.0  # the window's own encode decides, as in faster-whisper
+        options["reference"] = "faster-whisper"
         options.update(more)
         core = model._model.core
         subject = subject_of("audio", audio)

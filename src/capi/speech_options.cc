@@ -16,6 +16,7 @@ constexpr double kMostCharacters = static_cast<double>(int64_t{1} << 40);
 struct Speech {
   TranscribeOptions options;
   std::string mode = "auto";
+  std::string reference = "openai-whisper";
 };
 
 template <auto member>
@@ -54,6 +55,7 @@ constexpr OptionRow<Speech> kRows[] = {
     {"patience", slot<&O::patience>},
     {"prefix", slot<&O::prefix>},
     {"prepend_punctuations", slot<&O::prepend_punctuations>},
+    {"reference", [](Speech& speech) -> OptionSlot { return &speech.reference; }},
     {"seed", slot<&O::seed>, 0, kMostSeed},
     {"skip_silence", slot<&O::skip_silence>},
     {"suppress_tokens", slot<&O::suppress_tokens>},
@@ -84,6 +86,11 @@ StatusOr<TranscribeOptions> transcribe_options_of(const Json& options) {
   if (speech.mode != "auto" && !speech.options.mode.has_value()) {
     return field_error("mode",
                        str_cat("mode ", in_quotes(speech.mode), " is unknown; one of auto, sequential, batched"));
+  }
+  if (speech.reference == "faster-whisper") speech.options.reference = SpeechReference::kFasterWhisper;
+  if (speech.reference != "faster-whisper" && speech.reference != "openai-whisper") {
+    return field_error("reference", str_cat("reference ", in_quotes(speech.reference),
+                                            " is unknown; one of openai-whisper, faster-whisper"));
   }
   RETURN_IF_ERROR(check_transcribe_options(speech.options));
   return speech.options;

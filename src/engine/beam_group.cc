@@ -35,8 +35,9 @@ int32_t BeamGroup::num_candidates() const {
 void BeamGroup::advance(std::span<const Row> rows, const SampleOutput& samples, Scheduler& scheduler,
                         SequenceGroup& group) {
   order_rows(rows, samples, group);
+  const bool is_any_rank = params_.patience.has_value() && !params_.patience_ends_by_rank;
   beam_search(
-      params_.num_beams, params_.patience.has_value() ? kAnyRank : params_.num_beams, rows_,
+      params_.num_beams, is_any_rank ? kAnyRank : params_.num_beams, rows_,
       [&](const BeamContinuation& way) { return ends(way, group); }, step_);
   for (const BeamContinuation& way : step_.ended) keep_hypothesis(way, group);
   if (!is_done(group)) {

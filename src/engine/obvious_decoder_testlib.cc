@@ -334,7 +334,8 @@ class Decoder {
     }
   }
 
-  // openai-whisper's. A beam ends by an end token or stop id alone, and waits for others to end.
+  // openai-whisper's. A beam ends by an end token or stop id alone, and waits for others to end. CTranslate2 drops ends
+  // that are not among the best.
   void search_with_patience() {
     const size_t width = static_cast<size_t>(params_.num_beams);
     // Python rounds half to even; the patience of these tests has one digit.
@@ -350,6 +351,9 @@ class Decoder {
       size_t rank = 0;
       for (; rank < all.size() && next.size() < width; ++rank)
         (has_ended(all[rank]) ? last_ended : next).push_back(all[rank]);
+      if (params_.patience_ends_by_rank) {
+        std::erase_if(last_ended, [&](const Beam& beam) { return rank_of(beam, all) >= width; });
+      }
       for (size_t i = 1; i < std::min(rank + 1, all.size()); ++i) {  // order decides who is kept, and first
         if (has_ended(all[i - 1]) || has_ended(all[i]) || i >= rank) note_gap(all[i - 1].sum - all[i].sum, kSumError);
       }
@@ -369,6 +373,10 @@ class Decoder {
       if (i + 1 < ended.size()) note_gap(ended[i].score - ended[i + 1].score, kSumError);
       answer_.outputs.push_back(ended[i].output);
     }
+  }
+
+  static size_t rank_of(const Beam& beam, const std::vector<Beam>& all) {
+    return static_cast<size_t>(std::ranges::find(all, beam.tokens, &Beam::tokens) - all.begin());
   }
 
   bool has_ended(const Beam& beam) const {

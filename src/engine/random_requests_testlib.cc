@@ -55,6 +55,7 @@ void choose_kind(Random& random, SamplingParams& params) {
     params.early_stopping = static_cast<SamplingParams::EarlyStopping>(random.draw(0, 2));
     if (random.one_in(3)) params.patience = random.any_of({1.0, 1.0, 0.3, 0.5, 1.5, 2.0});
     if (params.patience && random.one_in(2)) params.patience_length_penalty = random.any_of({0.0, 0.4, 1.0});
+    params.patience_ends_by_rank = params.patience && random.one_in(2);
     return;
   }
   if (kind == 4) return;  // greedy
@@ -193,6 +194,7 @@ std::string RandomRequest::text() const {
   number("length_penalty", params.length_penalty, 1.0f);
   number("patience", params.patience.value_or(-1), -1.0);
   number("patience_length_penalty", params.patience_length_penalty.value_or(-1), -1.0);
+  number("patience_ends_by_rank", static_cast<int>(params.patience_ends_by_rank), 0);
   number("early_stopping (false, true, never)", static_cast<int>(params.early_stopping), 0);
   number("temperature", params.temperature, 0.0f);
   number("top_k", params.top_k, 0);

@@ -38,14 +38,14 @@ struct BeamStep {
 // Returns how many of a row's best tokens make beam_search exact, if at most `num_ends` tokens can end a beam.
 constexpr int32_t num_beam_candidates(int32_t num_beams, int32_t num_ends) { return num_beams + num_ends; }
 
-// num_ending_ranks of the search with patience: a continuation that ends need only be better than the last one that
-// runs on.
+// num_ending_ranks of openai-whisper's search with patience: a continuation that ends need only be better than the last
+// one that runs on.
 inline constexpr int32_t kAnyRank = std::numeric_limits<int32_t>::max();
 
 // Fills `step` for one step of the search. The num_beams best continuations that do not end run on. A continuation that
-// ends becomes a hypothesis if it is among the num_ending_ranks best of all (Hugging Face: num_beams; patience:
-// kAnyRank). Ties go to the earlier beam, then to the lower token. `ends` is called in order, best first, and only as
-// often as needed. Fewer than num_beams run on where the rows list fewer tokens.
+// ends becomes a hypothesis if it is among the num_ending_ranks best of all (Hugging Face and CTranslate2:
+// num_beams; openai-whisper: kAnyRank). Ties go to the earlier beam, then to the lower token. `ends` is called in
+// order, best first, and only as often as needed. Fewer than num_beams run on where the rows list fewer tokens.
 void beam_search(int32_t num_beams, int32_t num_ending_ranks, std::span<const BeamRow> beams,
                  FunctionRef<bool(const BeamContinuation& continuation)> ends, BeamStep& step);
 

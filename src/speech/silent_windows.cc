@@ -49,13 +49,13 @@ bool is_silent(const EncoderFeatures& features, const AudioProcessor& processor)
   if (own_mel != nullptr && own_mel->options().hop_length * kVoiceFramesPerSecond != own_mel->options().sampling_rate) {
     return false;
   }
-  const auto most = static_cast<double>(own_mel != nullptr ? features.shape[1] : INT32_MAX);
-  const auto num_frames = static_cast<int64_t>(std::min(features.audio_seconds * kVoiceFramesPerSecond + 0.001, most));
   std::vector<float> frames;
   int32_t num_bins = 0;
   if (own_mel != nullptr) {
     num_bins = own_mel->options().num_mel_bins;
-    frames = raw_frames(features, num_frames);
+    const double num_frames = std::min(features.audio_seconds * kVoiceFramesPerSecond + 0.001,
+                                       static_cast<double>(features.shape[1]));
+    frames = raw_frames(features, static_cast<int64_t>(num_frames));
   } else {
     const StatusOr<LogMel> log_mel = voice_log_mel(processor);
     if (!log_mel.ok()) return false;
@@ -63,9 +63,9 @@ bool is_silent(const EncoderFeatures& features, const AudioProcessor& processor)
     LogMelStream stream(*log_mel);
     stream.push(features.values, frames);
     stream.finish(frames);
-    frames.resize(std::min(frames.size(), static_cast<size_t>(num_frames * num_bins)));
   }
-  return SilentWindows(detect_voice(frames, num_bins)).is_silent({0, num_frames});
+  const std::vector<FrameVoice> voice = detect_voice(frames, num_bins);
+  return SilentWindows(voice).is_silent({0, std::ssize(voice)});
 }
 
 }  // namespace transept

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "multimodal/multimodal_testing.h"
 #include "speech/audio_windows.h"
 #include "speech/speech_spans.h"
 #include "speech/transcriber_testing.h"
@@ -42,6 +43,7 @@ TEST(SilentWindowsTest, AWindowWithSpeechInItOrBesideItIsNotSilent) {
 TEST(SilentWindowsTest, ShortAudioIsSilentIfItHoldsNothing) {
   for (const int64_t length : {int64_t{1}, kTooShortToJudge - 1}) {
     EXPECT_TRUE(SilentWindows(frames(length, -10)).is_silent({0, length}));
+    EXPECT_TRUE(SilentWindows(frames(length, -9.99f)).is_silent({0, length})) << "what rounding makes of the floor";
     EXPECT_FALSE(SilentWindows(frames(length, -6)).is_silent({0, length}));
   }
   EXPECT_TRUE(SilentWindows(frames(kTooShortToJudge, -6)).is_silent({0, kTooShortToJudge}));
@@ -86,6 +88,33 @@ TEST(SilentFeatures, ASingleWordInAWindowIsSpeech) {
   const std::vector<int16_t> word = synthetic_audio(3, 8000);
   std::copy(word.begin(), word.end(), samples.begin() + 20 * 16000);
   EXPECT_FALSE(told(*house.speech().audio, samples));
+}
+
+TEST(SilentFeatures, OfLengthsThatAreNotTheirsAreReadToTheirEnd) {
+  const House house;
+  EncoderFeatures features = *house.speech().audio->features(std::vector<float>(16000));
+  features.audio_seconds = 1e9;
+  EXPECT_TRUE(is_silent(features, *house.speech().audio));
+}
+
+// Frames that the detector was not made for tell nothing.
+TEST(SilentFeatures, OfOtherFramesAreNeverSilent) {
+  const auto log_mel = [](std::string_view more) {
+    const std::string front_end = str_cat(R"({"feature_size": 5, "n_samples": 2560)", more, "}");
+    auto registry = registry_of(kTinyWhisper, front_end);
+    EXPECT_TRUE(registry.ok()) << registry.status();
+    return std::move(registry).value();
+  };
+  const auto is_silent_in = [](const MultiModalRegistry& registry) {
+    const AudioProcessor& processor = *registry.audio();
+    return is_silent(*processor.features(std::vector<float>(1600)), processor);
+  };
+  EXPECT_TRUE(is_silent_in(*log_mel("")));
+  EXPECT_FALSE(is_silent_in(*log_mel(R"(, "sampling_rate": 8000)"))) << "frames of 0.02 s";
+  // 442 samples are 0.01 s, and a transform of 1105 of them there is none.
+  const auto waves = registry_of(kMoonshine, R"({"sampling_rate": 44200})");
+  ASSERT_TRUE(waves.ok()) << waves.status();
+  EXPECT_FALSE(is_silent_in(**waves));
 }
 
 // ---- Transcriptions

@@ -19,13 +19,21 @@ enum class TranscribeMode : uint8_t {
   kBatched,     // at pauses, by voice activity; batch_size windows run concurrently
 };
 
+// Whose choices are made where the two differ.
+enum class SpeechReference {
+  kOpenaiWhisper,  // the language is told by the first 30 s, silence after shorter audio included
+  // The language is told by 30 s from the first clip's begin; one frame of silence follows the audio, and then zeros.
+  // Beams end by their rank (SamplingParams::patience_ends_by_rank).
+  kFasterWhisper,
+};
+
 struct TranscribeOptions {
   std::string language;                // code or English name; "": the model's default or only one, else detected
   std::vector<std::string> languages;  // detection chooses among these alone; empty: among the model's
   // Detection of the language, for audio below 30 s: the encode of its one window decides if its best guess is at least
-  // this probable. Otherwise an additional encode of the audio and the silence after it decides, as in the reference
-  // (docs/transcribe.md).
+  // this probable. Otherwise an additional encode decides, of what tells the reference (docs/transcribe.md).
   double sure_language = 0.9;
+  SpeechReference reference = SpeechReference::kOpenaiWhisper;
   std::string task = "transcribe";  // or "translate"
 
   double temperature = 0;

@@ -88,8 +88,8 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
   return TranscribeResult{std::move(transcript_), mode_, decoder_->counts(), decoder_->times()};
 }
 
-// From the first 30 s, silence after the audio included, as the reference does (where they are passed over as silence,
-// from 30 s of what is spoken first); a first window that is these finds them encoded. A window of shorter audio is
+// From the features that SpeechReference names (where they are passed over as silence, from 30 s of what is spoken
+// first); a first window that is these finds them encoded. A window of shorter audio is
 // not: it ends in zeros of the features, not of the samples. Where it is sure of the language it is asked alone, and
 // nothing is encoded twice; what is cut out of longer audio is not asked.
 Status Run::settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows) {
@@ -106,7 +106,9 @@ Status Run::settle_language(std::span<const FrameRange> clips, std::span<const F
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
   if (guesses.empty() || (!spoken_.has_value() && guesses.front().probability < options_.sure_language)) {
-    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(*begin, *begin + kWindowFrames));
+    const int64_t silence = options_.reference == SpeechReference::kFasterWhisper ? 1 : kWindowFrames;
+    const int64_t end = *begin + std::min(kWindowFrames, windows_->num_frames() - *begin + silence);
+    ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(*begin, end));
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
   if (observer_.on_language) observer_.on_language(guesses);
@@ -116,11 +118,13 @@ Status Run::settle_language(std::span<const FrameRange> clips, std::span<const F
 // The frame from which on the language is told; none: nobody speaks in the clips.
 std::optional<int64_t> Run::language_frame(std::span<const FrameRange> clips) const {
   if (spoken_.has_value()) return spoken_->num_frames() > 0 ? std::optional<int64_t>(0) : std::nullopt;
-  if (!silence_.has_value()) return 0;
+  const bool is_clips = options_.reference == SpeechReference::kFasterWhisper && !clips.empty();
+  const int64_t start = is_clips && clips[0].begin < windows_->num_frames() ? clips[0].begin : 0;
+  if (!silence_.has_value()) return start;
   const auto spoken = std::ranges::find_if(clips, [&](const FrameRange& clip) { return !silence_->is_silent(clip); });
   if (spoken == clips.end()) return std::nullopt;
-  const bool begins_silent = silence_->is_silent({0, std::min(kWindowFrames, windows_->num_frames())});
-  return begins_silent ? silence_->first_speech(*spoken) : 0;
+  const bool begins_silent = silence_->is_silent({start, std::min(start + kWindowFrames, windows_->num_frames())});
+  return begins_silent ? silence_->first_speech(*spoken) : start;
 }
 
 ClipRunner::Options Run::runner_options() const {

@@ -385,6 +385,7 @@ SamplingParams WindowDecoder::params(double temperature) const {
     params.num_beams = beams;
     params.patience = options_.patience.value_or(1);
     params.patience_length_penalty = options_.length_penalty;
+    params.patience_ends_by_rank = options_.reference == SpeechReference::kFasterWhisper;
   }
   return params;
 }
