@@ -85,8 +85,9 @@ struct SamplingParams {
   // its sum of log-probabilities / length, or / ((5 + length) / 6) ^ patience_length_penalty if that is set.
   std::optional<double> patience;
   std::optional<double> patience_length_penalty;
-  // Of the search with patience: a continuation that ends must be among the num_beams best ones (CTranslate2).
-  // Otherwise it need only be better than the last one that goes on (openai-whisper).
+  // Of the search with patience: a continuation that ends must be among the num_beams best, and all that end in the
+  // last step are answers (CTranslate2). Otherwise it need only be better than the last one that goes on, and no more
+  // than round(num_beams * patience) are (openai-whisper).
   bool patience_ends_by_rank = false;
 
   bool return_alignments = false;  // for each generated token the encoder position that it attends to most

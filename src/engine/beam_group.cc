@@ -107,7 +107,9 @@ BeamGroup::Hypothesis* BeamGroup::add_hypothesis(double score, size_t most) {
 void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup& group) {
   const Sequence& seq = *group.find(beams_[static_cast<size_t>(way.parent)].seq_id);
   const double rank_by = score(way, seq.num_output_tokens() + 1, true);
-  if (Hypothesis* kept = add_hypothesis(rank_by, most_hypotheses_); kept != nullptr) fill_hypothesis(way, group, *kept);
+  const bool is_any = params_.patience.has_value() && params_.patience_ends_by_rank;
+  Hypothesis* kept = add_hypothesis(rank_by, is_any ? SIZE_MAX : most_hypotheses_);
+  if (kept != nullptr) fill_hypothesis(way, group, *kept);
 }
 
 // The search with patience is over: where fewer than num_beams have ended, those that still run are answers too.

@@ -358,7 +358,7 @@ class Decoder {
         if (has_ended(all[i - 1]) || has_ended(all[i]) || i >= rank) note_gap(all[i - 1].sum - all[i].sum, kSumError);
       }
       for (const Beam& beam : last_ended) {
-        if (ended.size() < most) ended.push_back(patient(beam, end_of(beam.tokens)));
+        if (ended.size() < most || params_.patience_ends_by_rank) ended.push_back(patient(beam, end_of(beam.tokens)));
       }
       for (const Beam& beam : next) answer_.beams.insert(beam.tokens);
       running = std::move(next);

@@ -32,8 +32,7 @@ class TimestampRulesTest : public ::testing::Test {
  protected:
   Ids left(const SamplingParams& params, const Ids& generated, std::vector<float> scores) {
     RowEdits edits;
-    const Ids prompt = {9, 9};  // two timestamps
-    build_row_edits(params, {.encoder_prompt = {}, .prompt = prompt, .generated = generated}, edits);
+    build_row_edits(params, {.encoder_prompt = {}, .prompt = prompt_, .generated = generated}, edits);
     apply_edits(context_, edits, IdPlaces(0, scores.size()), scores);
     Ids ids;
     for (size_t id = 0; id < scores.size(); ++id) {
@@ -53,11 +52,23 @@ class TimestampRulesTest : public ::testing::Test {
     return left(params, generated, scores);
   }
 
+  Ids prompt_ = {9, 9};  // two timestamps
   ThreadPool threads_{1};
   Arena arena_{1 << 12};
   CpuDevice device_{threads_};
   Context context_{device_, arena_};
 };
+
+TEST_F(TimestampRulesTest, LookAtNothingBeforeTheAnswer) {
+  for (const Ids& generated : {Ids{}, Ids{0}, Ids{0, 1}, Ids{8}, Ids{8, 0}}) {
+    prompt_ = {9, 9};
+    const Ids beside_timestamps = left(generated);
+    for (const Ids& prompt : {Ids{9, 2}, Ids{2, 9}, Ids{10, 2, 2}}) {
+      prompt_ = prompt;
+      EXPECT_EQ(left(generated), beside_timestamps);
+    }
+  }
+}
 
 TEST_F(TimestampRulesTest, TheFirstTokenIsAnEarlyTimestamp) {
   EXPECT_THAT(left({}), ElementsAre(7, 8, 9, 10, 11));

@@ -76,6 +76,11 @@ TEST(SilentAnswers, AreEmptyAndEncodeNothing) {
       EXPECT_EQ(
           texts(ask(*house, &handle_completion, completion(silence(seconds), R"(, "n": 2, "logprobs": 1)"))->json()),
           (std::vector<std::string>{"", ""}));
+      const std::string asked = R"(, "logprobs": 1, "return_alignments": true)";
+      const Json told = ask(*house, &handle_completion, completion(silence(seconds), asked))->json();
+      const Json& choice = member(told, "choices").as_array()[0];
+      EXPECT_TRUE(member(member(choice, "logprobs"), "tokens").as_array().empty());
+      EXPECT_TRUE(member(choice, "alignments").as_array().empty());
     }
     EXPECT_EQ(num_encoder_runs(*house), 0);
   }

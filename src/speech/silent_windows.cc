@@ -53,8 +53,8 @@ bool is_silent(const EncoderFeatures& features, const AudioProcessor& processor)
   int32_t num_bins = 0;
   if (own_mel != nullptr) {
     num_bins = own_mel->options().num_mel_bins;
-    const double num_frames = std::min(features.audio_seconds * kVoiceFramesPerSecond + 0.001,
-                                       static_cast<double>(features.shape[1]));
+    const double num_frames =
+        std::min(features.audio_seconds * kVoiceFramesPerSecond + 0.001, static_cast<double>(features.shape[1]));
     frames = raw_frames(features, static_cast<int64_t>(num_frames));
   } else {
     const StatusOr<LogMel> log_mel = voice_log_mel(processor);
