@@ -76,11 +76,14 @@ TEST(SilentAnswers, AreEmptyAndEncodeNothing) {
       EXPECT_EQ(
           texts(ask(*house, &handle_completion, completion(silence(seconds), R"(, "n": 2, "logprobs": 1)"))->json()),
           (std::vector<std::string>{"", ""}));
-      const std::string asked = R"(, "logprobs": 1, "return_alignments": true)";
+      const bool has_alignments = model != moonshine.path();
+      const std::string asked = str_cat(R"(, "logprobs": 1, "return_alignments": )", has_alignments ? "true" : "false");
       const Json told = ask(*house, &handle_completion, completion(silence(seconds), asked))->json();
       const Json& choice = member(told, "choices").as_array()[0];
       EXPECT_TRUE(member(member(choice, "logprobs"), "tokens").as_array().empty());
-      EXPECT_TRUE(member(choice, "alignments").as_array().empty());
+      if (has_alignments) {
+        EXPECT_TRUE(member(choice, "alignments").as_array().empty());
+      }
     }
     EXPECT_EQ(num_encoder_runs(*house), 0);
   }
