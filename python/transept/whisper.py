@@ -309,7 +309,8 @@ class _Call:
 
     def run(self, model: WhisperModel, audio: Any, more: dict[str, Any]) -> tuple[Iterator[Segment], TranscriptionInfo]:
         options = {name: self.given[name] for name in _SAME}
-        options["patience"] = None if self.given["patience"] == 1 else self.given["patience"]
+        has_beams = self.given["beam_size"] != 1  # a greedy search has no patience
+        options["patience"] = self.given["patience"] if has_beams and self.given["patience"] != 1 else None
         options["logprob_threshold"] = self.given["log_prob_threshold"]
         options["suppress_tokens"] = suppressed(self.given["suppress_tokens"])
         options["clip_timestamps"] = clips_of(self.given["clip_timestamps"])

@@ -112,12 +112,20 @@ void BeamGroup::keep_hypothesis(const BeamContinuation& way, const SequenceGroup
   if (kept != nullptr) fill_hypothesis(way, group, *kept);
 }
 
-// The search with patience is over: where fewer than num_beams have ended, those that still run are answers too.
+// The search with patience is over: where fewer than num_beams have ended, those that still run are answers too. In
+// CTranslate2's they are at max_tokens alone, and if they are among the num_beams best of the step.
 void BeamGroup::keep_unfinished(const SequenceGroup& group) {
-  for (const BeamContinuation& way : step_.running) {
+  const size_t num_beams = static_cast<size_t>(params_.num_beams);
+  size_t count = step_.running.size(), most = num_beams;
+  if (params_.patience_ends_by_rank) {
+    const bool is_last = group.find(beams_.front().seq_id)->num_output_tokens() + 1 >= params_.max_tokens;
+    count = is_last ? std::min(count, num_beams - std::min(step_.ended.size(), num_beams)) : 0;
+    most = SIZE_MAX;
+  }
+  for (const BeamContinuation& way : std::span(step_.running).first(count)) {
     const Sequence& seq = *group.find(beams_[static_cast<size_t>(way.parent)].seq_id);
     const double rank_by = score(way, seq.num_output_tokens() + 1, false);
-    Hypothesis* kept = add_hypothesis(rank_by, static_cast<size_t>(params_.num_beams));
+    Hypothesis* kept = add_hypothesis(rank_by, most);
     if (kept == nullptr) return;
     fill_hypothesis(way, group, *kept);
   }

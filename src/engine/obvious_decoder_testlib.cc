@@ -345,6 +345,7 @@ class Decoder {
     const size_t most = static_cast<size_t>(std::max(whole + (up ? 1 : 0), 1.0));
     std::vector<Beam> running = {{}};
     std::vector<Hypothesis> ended;  // in the order in which they did
+    size_t num_unfinished = width;  // that are answers, at most
     for (int32_t step = 0; step < params_.max_tokens && ended.size() < most && !running.empty(); ++step) {
       const std::vector<Beam> all = continuations(running);
       std::vector<Beam> next, last_ended;
@@ -362,8 +363,12 @@ class Decoder {
       }
       for (const Beam& beam : next) answer_.beams.insert(beam.tokens);
       running = std::move(next);
+      if (params_.patience_ends_by_rank) {
+        num_unfinished = step + 1 < params_.max_tokens ? 0 : width - std::min(width, last_ended.size());
+      }
     }
-    for (size_t i = 0; i < running.size() && ended.size() < width; ++i) {
+    const bool is_counted = !params_.patience_ends_by_rank;
+    for (size_t i = 0; i < std::min(running.size(), num_unfinished) && (ended.size() < width || !is_counted); ++i) {
       if (i + 1 < running.size()) note_gap(running[i].sum - running[i + 1].sum, kSumError);
       ended.push_back(patient(running[i], {FinishReason::kLength, {}}));
     }

@@ -35,7 +35,8 @@ StatusOr<int64_t> ClipRunner::run_window(const Window& window) {
   ASSIGN_OR_RETURN(const auto features, features_(window.seek, window.seek + window.size));
   ASSIGN_OR_RETURN(const EncodedInput encoded, decoder_.encode(features));
   const double seconds = static_cast<double>(window.size) / kFramesPerSecond;
-  const bool with_prefix = std::exchange(with_prefix_, false);
+  const bool is_anywhere = options_.asked->reference != SpeechReference::kFasterWhisper || options_.clips_end_in_pauses;
+  const bool with_prefix = std::exchange(with_prefix_, false) && (is_anywhere || window.seek == 0);
   ASSIGN_OR_RETURN(const WindowAnswer answer, decoder_.decode(encoded, previous_.prompt(), with_prefix, seconds,
                                                               static_cast<uint64_t>(window.seek)));
   if (is_silence(answer.scores, options_.asked->thresholds)) return window.seek + window.size;

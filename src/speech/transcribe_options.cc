@@ -8,7 +8,7 @@ namespace transept {
 namespace {
 
 constexpr int32_t kMaxBeams = 64, kMaxBestOf = 64, kMaxBatch = 256;
-constexpr double kMostSeconds = 1e7;
+constexpr double kMostSeconds = 1e7, kMostPatience = 100;
 
 Status check_number(std::string_view name, double value, double min, double max) {
   if (value >= min && value <= max) return ok_status();
@@ -34,9 +34,11 @@ Status check_transcribe_options(const TranscribeOptions& options) {
   RETURN_IF_ERROR(check_number("beam_size", options.beam_size.value_or(1), 1, kMaxBeams));
   RETURN_IF_ERROR(check_number("best_of", options.best_of, 1, kMaxBestOf));
   RETURN_IF_ERROR(check_number("batch_size", options.batch_size, 1, kMaxBatch));
-  RETURN_IF_ERROR(check_optional("patience", options.patience, 0, 100));
-  if (options.patience.has_value() && (*options.patience <= 0 || options.beam_size == 1)) {
-    return field_error("patience", "patience must be above 0, and needs a beam_size above 1");
+  if (const double patience = options.patience.value_or(1); !(patience > 0 && patience <= kMostPatience)) {
+    return field_error("patience", str_cat("patience must be above 0 and up to ", kMostPatience, ", not ", patience));
+  }
+  if (options.patience.has_value() && options.beam_size == 1) {
+    return field_error("patience", "patience is of a beam search: it needs a beam_size above 1");
   }
   // openai-whisper, decoding.py, _verify_options.
   RETURN_IF_ERROR(check_optional("length_penalty", options.length_penalty, 0, 1));

@@ -31,6 +31,7 @@ class Run final {
 
  private:
   Status settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows);
+  Status settle_language_of_silence();
   StatusOr<std::vector<float>> spoken_rows(int64_t begin, int64_t end);
   Status run_sequential(std::span<const FrameRange> clips);
   Status run_batched(std::span<const FrameRange> windows);
@@ -93,8 +94,9 @@ StatusOr<TranscribeResult> Run::transcribe(const AudioSource& audio) {
 // not: it ends in zeros of the features, not of the samples. Where it is sure of the language it is asked alone, and
 // nothing is encoded twice; what is cut out of longer audio is not asked.
 Status Run::settle_language(std::span<const FrameRange> clips, std::span<const FrameRange> windows) {
+  if (!decoder_->needs_language()) return ok_status();
   const std::optional<int64_t> begin = language_frame(clips);
-  if (!decoder_->needs_language() || !begin.has_value()) return ok_status();
+  if (!begin.has_value()) return settle_language_of_silence();
   const bool is_short = windows_->num_frames() < kWindowFrames && windows.size() == 1;
   const bool is_all = clips.size() == 1 && clips[0] == FrameRange{0, windows_->num_frames()};
   std::vector<LanguageGuess> guesses;
@@ -111,6 +113,16 @@ Status Run::settle_language(std::span<const FrameRange> clips, std::span<const F
     ASSIGN_OR_RETURN(const std::vector<float> rows, windows_->rows(*begin, end));
     ASSIGN_OR_RETURN(guesses, decoder_->detect_language(windows_->features(rows)));
   }
+  if (observer_.on_language) observer_.on_language(guesses);
+  return ok_status();
+}
+
+// faster-whisper's encoder gets one frame of silence, and zeros.
+Status Run::settle_language_of_silence() {
+  if (options_.reference != SpeechReference::kFasterWhisper) return ok_status();
+  constexpr float kFloor = -10;
+  const std::vector<float> rows(static_cast<size_t>(windows_->row_width()), kFloor);
+  ASSIGN_OR_RETURN(const std::vector<LanguageGuess> guesses, decoder_->detect_language(windows_->features(rows)));
   if (observer_.on_language) observer_.on_language(guesses);
   return ok_status();
 }

@@ -120,31 +120,6 @@ TEST_F(TranscriberTest, AClipOfShortAudioDoesNotTellItsLanguage) {
   }
 }
 
-// faster-whisper asks of 30 s from the first clip on, and of less silence after the audio.
-TEST_F(TranscriberTest, TheReferenceSaysWhatTellsTheLanguage) {
-  const auto guess = [&](SpeechReference reference, double seconds, std::string clips, double sure = 1) {
-    TranscribeOptions options = greedy_options();
-    options.language = "";
-    options.reference = reference;
-    options.sure_language = sure;
-    options.clip_timestamps = std::move(clips);
-    double probability = -1;
-    TranscribeObserver observer;
-    observer.on_language = [&](const std::vector<LanguageGuess>& guesses) { probability = guesses[0].probability; };
-    const auto result = House().transcribe(synthetic_source(5, seconds), options, observer);
-    EXPECT_TRUE(result.ok()) << result.status();
-    return probability;
-  };
-  constexpr SpeechReference kOpenai = SpeechReference::kOpenaiWhisper, kFaster = SpeechReference::kFasterWhisper;
-  EXPECT_EQ(guess(kFaster, 40, "0"), guess(kOpenai, 40, "0"));
-  EXPECT_NE(guess(kFaster, 20, "0"), guess(kOpenai, 20, "0"));
-  EXPECT_NE(guess(kFaster, 20, "0"), guess(kFaster, 20, "0", 0)) << "one frame of silence more than the window";
-  EXPECT_EQ(guess(kOpenai, 40, "4,9"), guess(kOpenai, 40, "0,9"));
-  EXPECT_NE(guess(kFaster, 40, "4,9"), guess(kFaster, 40, "0,9"));
-  EXPECT_EQ(guess(kFaster, 40, "40,50"), guess(kFaster, 40, "0")) << "a clip behind the audio";
-  EXPECT_EQ(guess(kFaster, 40, "20,21"), guess(kFaster, 40, "20,39")) << "of all that follows, not of the clip alone";
-}
-
 TEST_F(TranscriberTest, EqualWindowsOneAfterTheOtherAreEachEncodedAndCounted) {
   TranscribeOptions options = greedy_options();
   options.without_timestamps = true;

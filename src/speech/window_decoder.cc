@@ -93,6 +93,12 @@ Status WindowDecoder::settle_room() {
   if (room < 0) {
     return field_error("max_model_len", str_cat("a decoder of ", max_len_, " positions has no room for a transcript"));
   }
+  // faster-whisper takes the beginning of a list that is too long.
+  if (options_.reference == SpeechReference::kFasterWhisper) {
+    hotwords_.resize(std::min(hotwords_.size(), static_cast<size_t>(std::max<int64_t>(max_previous_tokens(), 0))));
+    prefix_.resize(std::min(prefix_.size(), static_cast<size_t>(room)));
+    return ok_status();
+  }
   // As many as all that is carried would leave the text before a window no room.
   if (const int64_t most = max_previous_tokens() - 1; std::ssize(hotwords_) > most) {
     return field_error("hotwords", str_cat("hotwords has ", hotwords_.size(), " tokens, and at most ", most,

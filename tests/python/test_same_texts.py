@@ -25,7 +25,8 @@ for path in sys.argv[2:]:
     prefixes = [None, "And so", "And so my fellow", "And so my fellow Americans ask not"]
     calls = [{"prefix": p, "without_timestamps": t, "beam_size": b} for p, t, b in itertools.product(prefixes, (True, False), (1, 2, 5))]
     calls += [{"clip_timestamps": clips} for clips in ("2", "1.5,4", "3,6,7,9", "50")]
-    calls += [{"patience": patience} for patience in (0.4, 2.0)]
+    calls += [{"patience": patience} for patience in (0.2, 0.4, 0.7, 2.0)] + [{"patience": 2.0, "beam_size": 1}]
+    calls += [{"prefix": "Hello", "clip_timestamps": "1"}, {"hotwords": "Kennedy " * 300}]
     calls += [{"initial_prompt": "JFK."}, {"hotwords": "Americans"}, {"suppress_tokens": []}, {"task": "translate"}, {"language": "de"}]
     for call in calls:
         segments, info = model.transcribe(path, temperature=0.0, **call)
