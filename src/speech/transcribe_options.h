@@ -23,8 +23,8 @@ enum class TranscribeMode : uint8_t {
 enum class SpeechReference {
   kOpenaiWhisper,  // the language is told by the first 30 s, silence after shorter audio included
   // The language is told by 30 s from the first clip's begin; one frame of silence follows the audio, and then zeros.
-  // Where nobody speaks, it is told by silence. Beams end by their rank (SamplingParams::patience_ends_by_rank). In
-  // sequential mode a prefix stands at 0 s alone. hotwords and prefix are cut where they leave no room.
+  // Audio without speech has the language of silence. Beams end by their rank (SamplingParams::patience_ends_by_rank).
+  // In sequential mode a prefix stands at 0 s alone. hotwords and prefix are cut where they leave no room.
   kFasterWhisper,
 };
 
