@@ -34,7 +34,7 @@ std::string chat(const std::string& audio, std::string_view fields = "") {
 }
 
 std::shared_ptr<Client> ask(ServerHouse& house, Handler handler, const std::string& body) {
-  const auto client = std::make_shared<Client>();
+  auto client = std::make_shared<Client>();
   const ApiCallPtr call = make_call(house.context(), body, client);
   call->http.headers = {{"Content-Type", "application/json"}};
   handler(house.context(), call);

@@ -58,6 +58,7 @@ bool told(const AudioProcessor& processor, const std::vector<int16_t>& samples) 
   if (!windows.ok()) ADD_FAILURE() << windows.status();
   const bool expected = SilentWindows((*windows)->voice()).is_silent({0, (*windows)->num_frames()});
   std::vector<float> heard;
+  heard.reserve(samples.size());
   for (const int16_t sample : samples) heard.push_back(static_cast<float>(sample) / 32768.0f);
   EXPECT_EQ(is_silent(*processor.features(heard), processor), expected);
   return expected;
