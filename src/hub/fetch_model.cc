@@ -233,8 +233,8 @@ class ModelFetch final {
     std::error_code error;
     const fs::space_info space = fs::space(nearest_folder(cache_.folder()), error);
     const bool is_disk = !error && space.capacity > 0;  // /proc is none
-    if (!is_disk || missing == 0 || space.available >= static_cast<uintmax_t>(missing + kSpareBytes))
-      return ok_status();
+    const bool has_room = space.available >= static_cast<uintmax_t>(missing + kSpareBytes);
+    if (!is_disk || missing == 0 || has_room) return ok_status();
     return resource_exhausted(repo_.text(), ": ", format_bytes(static_cast<uint64_t>(missing)), " are to come, and ",
                               format_bytes(kSpareBytes), " stay free beside them, but ", cache_.folder(),
                               " has room for ", format_bytes(space.available),
