@@ -88,7 +88,9 @@ class HelpTest(unittest.TestCase):
     def test_a_word_that_begins_verbs_alone_lists_them(self):
         out = run("epd", "--help")[1]
         self.assertRegex(out, r"(?m)^  transept epd status .*the instances of a fleet")
-        self.assertEqual(run("help", "epd"), (0, out, ""))
+        self.assertRegex(out, r"(?m)^example:\n  transept epd status --broker ")
+        for same in (["help", "epd"], ["help", "epd", "--all"], ["epd", "--help-all"], ["epd", "-h"]):
+            self.assertEqual(run(*same), (0, out, ""))
         self.assertEqual(run("epd"), (2, "", out))
         self.assertEqual(run("epd", "state"), (2, "", "transept: unknown verb epd state\n" + out))
 

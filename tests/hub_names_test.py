@@ -23,7 +23,9 @@ class SpaceTest(HubCase):
             said = self.refused("download", name)
             self.assertIn("has room for", said)
             self.assertIn("64.0 MiB stay free", said)
+            self.assertNotIn("of which", said, "a disk may have less")
             self.assertEqual(self.hub.requests("GET", f"{name}/resolve"), [], "not even the small files")
+        self.assertFalse(self.cache.exists(), "nothing of what never came")
 
 
 class CacheFolderTest(HubCase):
@@ -34,6 +36,12 @@ class CacheFolderTest(HubCase):
         add_g2p(self.hub)
         self.assertEqual(self.run_hub("models", TRANSEPT_DOWNLOAD_DIR="")[0], 0)
         self.assertIn(str(self.cache), str(self.download(TRANSEPT_DOWNLOAD_DIR="")), "as if it were not set")
+
+    def test_a_folder_that_cannot_be_made(self):
+        add_g2p(self.hub)
+        (self.folder / "file").write_text("x")
+        for place in ("/proc/no", str(self.folder / "file")):
+            self.assertIn("cannot be made", self.refused("download", "acme/g2p", "--download-dir", place))
 
     def test_from_a_folder_that_is_gone(self):
         gone = self.folder / "gone"
@@ -49,9 +57,10 @@ class RefusedTest(HubCase):
         llama = json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}).encode()
         self.hub.add("acme/llama", {"config.json": llama, "model.safetensors": b"x" * 100})
         self.hub.add("acme/onnx", {"config.json": llama, "model.onnx": b"x" * 100})
+        self.hub.add("acme/page", {"config.json": b"<!DOCTYPE html><html></html>", "model.safetensors": b"x" * 100})
 
     def test_inspect_says_so_in_json(self):
-        for name, why in (("acme/llama", "llama"), ("acme/onnx", "ONNX")):
+        for name, why in (("acme/llama", "llama"), ("acme/onnx", "ONNX"), ("acme/page", "a web page (HTML)")):
             code, out, err = self.run_hub("inspect", name, "--json")
             self.assertEqual(code, 1, err)
             report = json.loads(out)
@@ -65,6 +74,18 @@ class RefusedTest(HubCase):
         self.assertIn("does not run: ", out)
         self.assertIn("llama", out.lower().split("does not run: ")[1])
         self.assertNotIn("not whole", out)
+        self.refused("download", "acme/page")
+        self.assertIn("does not run: config.json: is a web page (HTML)", self.run_hub("models")[1])
+
+    def test_models_knows_an_adapter_by_its_tensors(self):
+        names = [f"model.decoder.layers.0.self_attn.q_proj.lora_{matrix}.weight" for matrix in "AB"]
+        tensors = {name: {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]} for i, name in enumerate(names)}
+        header = json.dumps(tensors).encode()
+        adapter = len(header).to_bytes(8, "little") + header + bytes(8)
+        self.hub.add("acme/lora", {**files_of(G2P), "model.safetensors": adapter})
+        self.download("acme/lora")
+        self.assertIn("does not run: model.safetensors: is an adapter (LoRA)", self.run_hub("models")[1])
+        self.assertIn("is an adapter (LoRA)", json.loads(self.run_hub("inspect", "acme/lora", "--json")[1])["refused"])
 
 
 class WhereTest(HubCase):

@@ -79,7 +79,9 @@ class TranscribeTest(unittest.TestCase):
     def test_what_other_tools_users_type(self):
         code, out, err = self.run_binary("transcribe", "-m", self.model, "-f", self.audio / "a.wav", "-otxt", "-osrt", "-t", "0", "-bs", "1", "-nf",
                                          "-l", "en", "-np", "-pp", "-o", self.out)
-        self.assertEqual((code, out, err), (0, "", ""))
+        self.assertEqual((code, err.count("\n")), (0, 1), err)
+        self.assertIn("-pp has no effect here", err)
+        self.assertRegex(out, r"^(\[\d\d:\d\d\.\d{3} --> .*\n)+$", "-np prints the segments alone")
         self.assertEqual(self.written(), ["a.srt", "a.txt"])
         shutil.rmtree(self.out)
         code, out, err = self.run_binary("transcribe", self.audio / "a.wav", "--model", self.model, "--compute_type", "int8_float32", "--vad_filter",

@@ -73,6 +73,20 @@ void check_row(const Verb& verb, const ForeignFlag& row, std::string_view spelli
   for (const std::string& note : flags->notes()) EXPECT_THAT(note, HasSubstr(std::string(row.why)));
 }
 
+TEST(ForeignFlags, DefaultsOfWhisperCppAreAccepted) {
+  const auto verb = std::ranges::find(verbs(), "transcribe", &Verb::name);
+  ASSERT_NE(verb, verbs().end());
+  for (const char* given :
+       {"-ot 0", "--offset-t 0", "-d 0", "--duration 0", "-on 0", "--offset-n 0", "-p 1", "-ac 0", "-ml 0", "-mc -1"}) {
+    std::vector<std::string> arguments;
+    for (const std::string_view word : split(given, ' ')) arguments.emplace_back(word);
+    const StatusOr<Flags> flags = parse(*verb, arguments);
+    EXPECT_TRUE(flags.ok()) << flags.status();
+    arguments.back() = "2";
+    EXPECT_EQ(parse(*verb, arguments).ok(), arguments[0] == "-ml") << given;
+  }
+}
+
 TEST(ForeignFlags, EveryRowDoesWhatItSays) {
   size_t num_checked = 0;
   for (const Verb& verb : verbs()) {

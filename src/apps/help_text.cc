@@ -111,13 +111,14 @@ std::string overview_text() {
 }
 
 std::string group_help_text(std::string_view first) {
-  std::string lines;
+  std::string lines, commands;
   for (const Verb& verb : verbs()) {
     if (verb.name == first) return "";
     if (!verb.name.starts_with(str_cat(first, " "))) continue;
     lines += str_cat("  transept ", verb.name, verb.usage.empty() ? "" : " ", verb.usage, "  ", verb.summary, "\n");
+    for (const std::string_view command : examples(verb)) commands += str_cat("  ", command, "\n");
   }
-  return lines.empty() ? "" : str_cat("usage: transept ", first, " VERB ...\n\n", lines);
+  return lines.empty() ? "" : str_cat("usage: transept ", first, " VERB ...\n\n", lines, "\nexample:\n", commands);
 }
 
 std::string verb_help_text(const Verb& verb, bool all) {

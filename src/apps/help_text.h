@@ -43,7 +43,7 @@ std::string help_with_default(const FlagSpec& flag);
 std::string overview_text();
 std::string verb_help_text(const Verb& verb, bool all);
 
-// Returns the verbs that begin with a word that is no verb alone ("epd"); "": there are none.
+// Returns the verbs that begin with a word that is no verb alone ("epd"), and their examples; "": there are none.
 std::string group_help_text(std::string_view first);
 
 }  // namespace transept

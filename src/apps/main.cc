@@ -41,10 +41,12 @@ Status apply_log_level(const Verb& verb, const Flags& flags) {
   return ok_status();
 }
 
+bool wants_all_help(std::string_view argument) { return argument == "--help-all" || argument == "--help_all"; }
+
 int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
-    const bool wants_all = argument == "--help-all" || argument == "--help_all";
+    const bool wants_all = wants_all_help(argument);
     if (argument == "--help" || argument == "-h" || wants_all) {
       std::fputs(verb_help_text(verb, wants_all).c_str(), stdout);
       return kExitOk;
@@ -96,7 +98,8 @@ int main_verb(const std::vector<std::string>& arguments) {
     return run_verb(*verb, {arguments.begin() + 1, arguments.end()});
   }
   if (const std::string group = group_help_text(arguments[0]); !group.empty()) {
-    const bool is_asked = arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
+    const bool is_asked =
+        arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h" || wants_all_help(arguments[1]));
     if (!is_asked && arguments.size() > 1) {
       std::fprintf(stderr, "transept: unknown verb %s %s\n", arguments[0].c_str(), printable(arguments[1]).c_str());
     }

@@ -13,6 +13,7 @@ namespace transept {
 namespace {
 
 constexpr std::string_view kVerb = "models";
+constexpr std::string_view kConfig = "config.json";
 
 // "": it would run.
 std::string reason_against(const CacheRepo& repo, const CachedRevision& revision) {
@@ -27,7 +28,9 @@ std::string reason_against(const CacheRepo& repo, const CachedRevision& revision
   if (!is_whole && !found.may_run && !found.missing.empty()) {
     // What would not run is never fetched whole.
     const Status family = check_model_config(revision.snapshot);
-    return absl::IsUnimplemented(family) ? own_words(family) : str_cat("not whole: the cache ", words_on_lack(found));
+    const bool has_config =
+        std::ranges::none_of(found.missing, [](const std::string& name) { return name.starts_with(kConfig); });
+    return has_config && !family.ok() ? own_words(family) : str_cat("not whole: the cache ", words_on_lack(found));
   }
   return own_words(check_model_folder(revision.snapshot));
 }

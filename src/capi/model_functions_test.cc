@@ -65,6 +65,10 @@ TEST_F(ModelFunctions, LoadingSaysWhatIsWrong) {
   EXPECT_EQ(transept_model_load(folder.c_str(), &options, &model, error_.out()), TRANSEPT_INVALID_ARGUMENT);
   EXPECT_EQ(error_.message(), "dtype float7: unknown; this version has auto, float32, bfloat16, float16");
   EXPECT_EQ(error_.field(), "dtype");
+  options.options_json = transept_str(R"({"download_dir": ""})");
+  EXPECT_EQ(transept_model_load("org/name", &options, &model, error_.out()), TRANSEPT_INVALID_ARGUMENT);
+  EXPECT_EQ(error_.message(), "download_dir must be a folder, not nothing");
+  EXPECT_EQ(error_.field(), "download_dir");
   EXPECT_EQ(model, nullptr);
 }
 

@@ -89,6 +89,10 @@ StatusOr<ModelOptions> model_options_of(const Json& options) {
   ModelOptions config;
   RETURN_IF_ERROR(read_options(options, kRows, "a model", config));
   RETURN_IF_ERROR(check_no_nul(options));
+  const Json* folder = options.find("download_dir");
+  if (folder != nullptr && folder->is_string() && folder->as_string().empty()) {
+    return field_error("download_dir", "download_dir must be a folder, not nothing");
+  }
   config.dtype = known_dtype(config.dtype);
   const Json* quantization = options.find("quantization");
   config.quantization_given = quantization != nullptr && !quantization->is_null();

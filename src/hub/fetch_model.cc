@@ -35,6 +35,13 @@ bool may_be_shard(std::string_view path, std::string_view index) {
   return path.starts_with(str_cat(whole.substr(0, dot), "-")) && path.ends_with(whole.substr(dot));
 }
 
+// The folder itself, or the one above that is there: it is on the disk that a download would fill.
+fs::path nearest_folder(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
 // Clients, each with a connection that is kept, and the threads that use them.
 class Workers final {
  public:
@@ -90,13 +97,17 @@ class ModelFetch final {
     ASSIGN_OR_RETURN(const std::vector<std::string> paths, list(info));
     const StatusOr<SelectedFiles> selected = select_files(paths, options_.parts);
     if (!selected.ok()) return refuse(selected.status(), paths);
-    // Not before: the cache holds nothing of what is no model.
+    RETURN_IF_ERROR(plan(*selected));
+    // Not before: the cache holds nothing of what is no model, or has no room.
     if (new_tree_.has_value()) RETURN_IF_ERROR(cache_.write_tree(commit_, *new_tree_));
     RETURN_IF_ERROR(cache_.make_folders(commit_));
-    RETURN_IF_ERROR(plan(*selected));
     RETURN_IF_ERROR(fetch(selected->small));
     const std::string folder = cache_.snapshot(commit_);
-    if (options_.accept) RETURN_IF_ERROR(options_.accept(folder));
+    if (options_.accept) {
+      // Whatever is wrong with the files, it is the repository's.
+      const Status accepted = options_.accept(folder);
+      if (!accepted.ok()) return unimplemented(error_message(accepted));
+    }
     ASSIGN_OR_RETURN(const std::vector<std::string> weights, weights_of(*selected, paths));
     RETURN_IF_ERROR(fetch(weights));
     RETURN_IF_ERROR(cache_.write_ref(repo_.revision, commit_));
@@ -220,12 +231,14 @@ class ModelFetch final {
     }
     control_.add_total(total);
     std::error_code error;
-    const fs::space_info space = fs::space(cache_.folder(), error);
-    if (error || missing == 0 || space.available >= static_cast<uintmax_t>(missing + kSpareBytes)) return ok_status();
+    const fs::space_info space = fs::space(nearest_folder(cache_.folder()), error);
+    const bool is_disk = !error && space.capacity > 0;  // /proc is none
+    const bool has_room = space.available >= static_cast<uintmax_t>(missing + kSpareBytes);
+    if (!is_disk || missing == 0 || has_room) return ok_status();
     return resource_exhausted(repo_.text(), ": ", format_bytes(static_cast<uint64_t>(missing)), " are to come, and ",
-                              cache_.folder(), " has room for ", format_bytes(space.available), ", of which ",
-                              format_bytes(kSpareBytes),
-                              " stay free: free some (transept rm MODEL), or name another disk with --download-dir");
+                              format_bytes(kSpareBytes), " stay free beside them, but ", cache_.folder(),
+                              " has room for ", format_bytes(space.available),
+                              ": free some (transept rm MODEL), or name another disk with --download-dir");
   }
 
   const RepoName& repo_;

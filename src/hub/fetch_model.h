@@ -29,9 +29,9 @@ struct FetchedModel {
 };
 
 // Asks the hub what the revision is now, even if the cache has it. The ref is written when all files are there. Errors:
-// settings.endpoint_error; those of HubClient, select_files and fetch_blob; accept()'s; kInvalidArgument for a shard
-// that the repository lacks; kResourceExhausted, before anything is fetched, if the disk has less room than the files
-// take.
+// settings.endpoint_error; those of HubClient, select_files and fetch_blob; accept()'s, as kUnimplemented;
+// kInvalidArgument for a shard that the repository lacks; kResourceExhausted, before anything is fetched, if the disk
+// has less room than the files take.
 StatusOr<FetchedModel> fetch_model(const HubSettings& settings, const RepoName& repo, const FetchOptions& options);
 
 }  // namespace transept

@@ -51,8 +51,9 @@ Status check_model_folder(const std::string& model_dir) {
   RETURN_IF_ERROR(check_model_config(model_dir));
   StatusOr<ModelFiles> files = ModelFiles::open(model_dir);
   if (!files.ok()) return explain_model_error(files.status(), model_dir);
-  return explain_model_error(std::move(files).value().open_weights({0, num_packed_ranks(model_dir)}).status(),
-                             model_dir);
+  RETURN_IF_ERROR(
+      explain_model_error(std::move(files).value().open_weights({0, num_packed_ranks(model_dir)}).status(), model_dir));
+  return check_no_adapter(model_dir);
 }
 
 }  // namespace transept

@@ -129,9 +129,22 @@ bool begins_as_safetensors(std::string_view head, std::string_view name) {
   return length <= kMaxSafetensorsHeaderBytes && head.size() > 9 && has("\" }\n", head[9]);
 }
 
-// By the names of its tensors, as peft gives them.
-bool has_adapter_names(std::string_view head) {
-  return head.find(".lora_A.") != std::string_view::npos && head.find(".lora_B.") != std::string_view::npos;
+// The method of an adapter, by the names of its tensors as peft, kohya's scripts and diffusers give them; "": the file
+// is none.
+std::string_view adapter_method(std::string_view head) {
+  struct Row {
+    std::string_view first, second, method;
+  };
+  constexpr Row kRows[] = {
+      {".lora_A.", ".lora_B.", "LoRA"},     {".lora_embedding_A", ".lora_embedding_B", "LoRA"},
+      {".lora_down.", ".lora_up.", "LoRA"}, {".lora.down.", ".lora.up.", "LoRA"},
+      {".hada_w1_a", ".hada_w1_b", "LoHa"}, {".lokr_w1", ".lokr_w2", "LoKr"},
+      {".ia3_l", ".ia3_l", "IA3"},          {"\"prompt_embeddings\"", "\"prompt_embeddings\"", "a prompt"}};
+  const auto has_name = [&](std::string_view name) { return head.find(name) != std::string_view::npos; };
+  for (const Row& row : kRows) {
+    if (has_name(row.first) && has_name(row.second)) return row.method;
+  }
+  return "";
 }
 
 // What the file is packed with; "": with nothing.
@@ -284,7 +297,9 @@ std::optional<RecognisedFile> recognise_text(Bytes bytes) {
 std::optional<RecognisedFile> recognise_mark(Bytes bytes, std::string_view name) {
   const std::string_view head = text(bytes.first(std::min(bytes.size(), kRecognisedBytes)));
   if (begins_as_safetensors(head, name)) {
-    if (has_adapter_names(head)) return RecognisedFile{FileKind::kAdapter, "an adapter (LoRA), not a model", ""};
+    if (const std::string_view method = adapter_method(head); !method.empty()) {
+      return RecognisedFile{FileKind::kAdapter, str_cat("an adapter (", method, "), not a model"), ""};
+    }
     return RecognisedFile{FileKind::kSafetensors, "a file of safetensors", ""};
   }
   if (head.starts_with("\x89HDF\r\n\x1a\n")) return RecognisedFile{FileKind::kHdf5, "a TensorFlow model (HDF5)", ""};

@@ -89,8 +89,10 @@ std::string advice(const RecognisedFile& file, const std::string& original) {
     case FileKind::kText: return "fetch the file itself";
     case FileKind::kEmpty: return "fetch it again";
     case FileKind::kSafetensors: return "give the folder that holds it, config.json and the tokenizer's files";
-    case FileKind::kAdapter:
-      return str_cat("merge it into its base model (merge_and_unload of peft), or take that model",
+    case FileKind::kAdapter:  // a prompt is in no matrix
+      return str_cat(file.what.find("prompt") != std::string::npos
+                         ? "take its base model"
+                         : "merge it into its base model (merge_and_unload of peft), or take that model",
                      original.empty() ? "" : str_cat(", ", original));
     case FileKind::kArchive: return "unpack it, and give the folder that holds config.json";
     case FileKind::kCompressed: return "unpack it, and put what is inside in its place";
@@ -261,6 +263,11 @@ Status explain_model_error(Status status, const std::string& dir) {
   if (!better.has_value() && !has_weights) better = explain_adapter(dir);
   if (!better.has_value() && !has_weights) better = explain_folder(dir);
   return better.value_or(std::move(status));
+}
+
+Status check_no_adapter(const std::string& dir) {
+  if (foreign_file(dir).has_value()) return ok_status();
+  return explain_adapter_weights(dir).value_or(ok_status());
 }
 
 Status model_is_file(const std::string& path) {

@@ -13,6 +13,9 @@ namespace transept {
 // is known.
 Status explain_model_error(Status status, const std::string& dir);
 
+// ok, or the error of a folder whose weights are an adapter's: as files they are as good as a model's.
+Status check_no_adapter(const std::string& dir);
+
 // The error of a MODEL that is a file.
 Status model_is_file(const std::string& path);
 

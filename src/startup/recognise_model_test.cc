@@ -197,6 +197,44 @@ TEST(RecogniseModel, NamesAdaptersByTheirTensors) {
   folder.write("config.json", kConfig);
   folder.write("model.safetensors", adapter);
   EXPECT_THAT(why(folder), HasSubstr("/model.safetensors: is an adapter (LoRA), not a model"));
+  EXPECT_THAT(error_message(check_no_adapter(folder.path())), HasSubstr("is an adapter (LoRA), not a model"));
+}
+
+TEST(RecogniseModel, NamesAdaptersOfOtherMethodsAndPrograms) {
+  struct Case {
+    std::vector<std::string> names;
+    std::string_view what;
+  };
+  const std::string layer = "base_model.model.decoder.layers.0.fc1";
+  const Case cases[] = {{{layer + ".lora_embedding_A", layer + ".lora_embedding_B"}, "LoRA"},
+                        {{"lora_unet_fc1.lora_down.weight", "lora_unet_fc1.lora_up.weight"}, "LoRA"},
+                        {{"unet.fc1.lora.down.weight", "unet.fc1.lora.up.weight"}, "LoRA"},
+                        {{layer + ".hada_w1_a", layer + ".hada_w1_b"}, "LoHa"},
+                        {{layer + ".lokr_w1", layer + ".lokr_w2"}, "LoKr"},
+                        {{layer + ".ia3_l"}, "IA3"},
+                        {{"prompt_embeddings"}, "a prompt"}};
+  for (const Case& one : cases) {
+    std::vector<testing::TestTensor> tensors;
+    for (const std::string& name : one.names) {
+      tensors.push_back({.name = name, .dtype = "F32", .shape = {1}, .data = std::string(4, '\0')});
+    }
+    for (const char* name : {"adapter_model.safetensors", "pytorch_lora_weights.safetensors"}) {
+      const TestFolder folder;  // without adapter_config.json
+      folder.write(name, testing::safetensors_bytes(tensors));
+      EXPECT_THAT(why(folder), HasSubstr(str_cat(name, ": is an adapter (", one.what, "), not a model; ")));
+      EXPECT_EQ(why(folder).find("merge") != std::string::npos, one.what != "a prompt") << why(folder);
+    }
+  }
+}
+
+TEST(RecogniseModel, FindsNoAdapterInAModel) {
+  const TestFolder folder;
+  folder.write("config.json", kConfig);
+  folder.write(
+      "model.safetensors",
+      testing::safetensors_bytes(
+          {{.name = "model.decoder.layers.0.fc1.weight", .dtype = "F32", .shape = {1}, .data = std::string(4, '\0')}}));
+  EXPECT_EQ(check_no_adapter(folder.path()), ok_status());
 }
 
 TEST(RecogniseModel, NamesShardsOfAnotherContentThanTheirName) {

@@ -22,7 +22,7 @@ enum class FileKind : uint8_t {
   kFlax,           // *.msgpack
   kRust,           // *.ot
   kTorch,          // any other file of torch.save
-  kAdapter,        // LoRA's matrices
+  kAdapter,        // LoRA's matrices, or what takes their place
   kArchive,        // zip, tar, 7z
   kCompressed,     // gzip, zstd, xz, bzip2: one file
   // These explain no folder: models have such files beside them.
