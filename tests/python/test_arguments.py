@@ -359,8 +359,12 @@ class OfTranslator(Wrong):
             self.assertNotRegex(str(error), r"num_beams|max_tokens|top_k|top_p|\bn\b")
         error = self.refused(InvalidArgumentError, "sampling_temperature", lambda: list(one(self.source, sampling_topk=0, sampling_temperature=-1)))
         self.assertEqual(error.field, "sampling_temperature")
-        error = self.refused(InvalidArgumentError, "source", batch, [[]])
-        self.assertEqual(error.field, "source")
+        most = self.translator._model.info["max_encoder_len"]
+        long, words = ["a"] * (most + 1), f"source has {most + 1} tokens, more than the {most} positions of the encoder; max_input_length={most} keeps the first so many"
+        for call in (lambda: batch([self.source, long]), lambda: list(one(long)), lambda: self.translator.score_batch([long], [["a"]])):
+            error = self.refused(transept.OutOfRangeError, words, call)
+            self.assertEqual((str(error), error.field), (words, "source"))
+        self.assertEqual(len(batch([long], max_input_length=most, max_decoding_length=2)), 1)
 
     def test_tokens_are_lists_of_str(self):
         batch, score, one = self.translator.translate_batch, self.translator.score_batch, self.translator.generate_tokens
