@@ -82,6 +82,14 @@ def path_of(name: str, value: Any) -> str:
     return path
 
 
+def folder_of(name: str, value: Any) -> Optional[str]:
+    """A folder that an argument names, None: the default. An empty name is none, and not the default either."""
+    folder = None if value is None else path_of(name, value)
+    if folder == "":
+        raise InvalidArgumentError(f"{name} must be the name of a folder, not {shown(value)}", name)
+    return folder
+
+
 def text_argument(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {shown(value)}")

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, fields
 from typing import Any, Final, Optional, Union
 
-from ._checks import finite, whole
+from ._checks import finite, folder_of, whole
 from ._foreign import check_foreign
 from ._model import EngineModel, check_device
 from .errors import InvalidArgumentError
@@ -98,6 +98,7 @@ class EngineArgs:
         check_device("LLM", self.device)
         ours = {"model", "device", "kv_cache_memory_bytes", "swap_space", "max_queued_requests"}
         options = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ours}
+        options["download_dir"] = folder_of("download_dir", self.download_dir)
         if self.kv_cache_memory_bytes is not None:
             options["kv_cache_memory"] = whole("kv_cache_memory_bytes", self.kv_cache_memory_bytes, 0, _MOST_BYTES)
         if self.swap_space is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._audio import AudioInput, audio_errors, audio_of, decode_audio, subject_of
-from ._checks import finite, shown, text_argument, whole
+from ._checks import finite, folder_of, shown, text_argument, whole
 from ._foreign import check_foreign, refuse_unless
 from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
 from ._own_names import own_names
@@ -106,7 +106,7 @@ class WhisperModel:
         options = {name: value for name, value in engine_options.items() if name in _ENGINE_OPTIONS}
         options.update(types_of("WhisperModel", compute_type))
         options["threads"] = whole("cpu_threads", cpu_threads, 0, MOST_THREADS)
-        options.update(revision=revision, download_dir=download_root, local_files_only=local_files_only)
+        options.update(revision=revision, download_dir=folder_of("download_root", download_root), local_files_only=local_files_only)
         if isinstance(use_auth_token, str):
             options["hf_token"] = use_auth_token
         self._model = EngineModel(model_size_or_path, options, argument="model_size_or_path", names=_OWN_NAMES)

@@ -270,6 +270,10 @@ class OfLoading(Wrong):
             self.refused(TypeError, (name, "bytes"), face, b"model")
             self.refused(TypeError, (name, "None"), face, None)
         self.refused(InvalidArgumentError, ("revision", "NUL"), LLM, BART, revision="a\0b")
+        for face, name, model in ((LLM, "download_dir", BART), (AsyncLLM, "download_dir", BART), (WhisperModel, "download_root", WHISPER)):
+            error = self.refused(InvalidArgumentError, f"{name} must be the name of a folder, not the str ''", face, model, **{name: ""})
+            self.assertEqual(error.field, name)
+            self.refused(TypeError, f"{name} must be a name or a path, not 5", face, model, **{name: 5})
         whisper = WhisperModel(WHISPER, cpu_threads=1)
         self.refused(InvalidArgumentError, ("audio", "NUL"), whisper.transcribe, "a.wav\0x")
         self.refused(InvalidArgumentError, ("temperature", "nan"), whisper.transcribe, np.zeros(100, np.float32), temperature=math.nan)
