@@ -82,6 +82,14 @@ def path_of(name: str, value: Any) -> str:
     return path
 
 
+def folder_of(name: str, value: Any) -> Optional[str]:
+    """A folder that an argument names, None: the default. An empty name is none, and not the default either."""
+    folder = None if value is None else path_of(name, value)
+    if folder == "":
+        raise InvalidArgumentError(f"{name} must be the name of a folder, not {shown(value)}", name)
+    return folder
+
+
 def text_argument(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {shown(value)}")
@@ -94,6 +102,34 @@ def flag(name: str, value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise TypeError(f"{name} must be True or False, not {shown(value)}")
+
+
+def switch(name: str, value: Any) -> bool:
+    """A flag where programs give numbers, too: 0 and 1."""
+    if isinstance(value, (int, np.integer)) and value in (0, 1):
+        return bool(value)
+    return flag(name, value)
+
+
+# What a value must be, and the types of it. Ranges, and floats that are not whole, are the engine's to judge.
+_NUMBERS = (int, float, np.integer, np.floating)
+_KINDS: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
+    "whole": ("a whole number", _NUMBERS),
+    "number": ("a number", _NUMBERS),
+    "text": ("a str", (str,)),
+}
+
+
+def of_kind(kind: str, name: str, value: Any) -> Any:
+    """The value, which has one of the types of `kind`: "whole", "number", "text", or "switch". None is the default."""
+    if value is None:
+        return None
+    if kind == "switch":
+        return switch(name, value)
+    words, types = _KINDS[kind]
+    if not isinstance(value, types) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be {words}, not {shown(value)}")
+    return value
 
 
 def json_of(name: str, value: Any) -> str:

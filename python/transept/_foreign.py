@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from .errors import UnsupportedError
 
 
@@ -24,6 +26,8 @@ def check_foreign(callee: str, given: Mapping[str, Any], harmless: frozenset[str
 
 def refuse_unless(callee: str, name: str, value: Any, accepted: Any, hint: str = "") -> None:
     """Raises UnsupportedError unless `value` is the one that changes nothing."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is accepted or (type(value) in (int, float, str, list, tuple) and value == accepted):
         return
     words = f"{callee}: {name}={value!r} is not supported; leave it out"

@@ -12,13 +12,23 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from . import _core
-from ._checks import flag, ids_of, object_json, path_of, shown, text_argument, tokens_of, whole
+from ._checks import flag, ids_of, object_json, of_kind, path_of, shown, text_argument, tokens_of, whole
 from ._own_names import own_names
 from ._progress import download_bar
 from .errors import InvalidArgumentError, TranseptError, UnsupportedError
 
 MOST_THREADS = 1024  # of an engine, and engines of a model
 _LOG_LEVELS = {"error": 0, "warning": 1, "info": 2}
+# Of the engine's options: what their values must be.
+_KINDS = {
+    **dict.fromkeys(("attention_backend", "cpu_affinity", "dtype", "encode_slice", "hf_token", "isa", "kv_cache_dtype"), "text"),
+    **dict.fromkeys(("preemption_mode", "quantization", "revision"), "text"),
+    **dict.fromkeys(("block_size", "kv_cache_memory", "max_model_len", "max_num_batched_tokens", "max_num_encoder_tokens"), "whole"),
+    **dict.fromkeys(("max_num_seqs", "replicas", "seed", "threads"), "whole"),
+    **dict.fromkeys(("local_files_only", "share_identical_inputs"), "switch"),
+    "watermark": "number",
+}
+_PATHS = frozenset({"header_font", "shortlist"})
 _open: weakref.WeakSet[EngineModel] = weakref.WeakSet()
 
 
@@ -42,6 +52,11 @@ class EngineModel:
     ) -> None:
         """`argument`: what the caller's face calls `model`. `names`: what it calls the engine's options."""
         given = {name: value for name, value in options.items() if value is not None}
+        for name, value in given.items():
+            if name in _KINDS:
+                given[name] = of_kind(_KINDS[name], names.get(name, name), value)
+            elif name in _PATHS:
+                given[name] = path_of(names.get(name, name), value)
         path = path_of(argument, model)
         queued = whole("max_queued_requests", max_queued_requests, 0)
         bar = download_bar()

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Optional, TypeVar, Union
+from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
 from . import _core
 from ._checks import BYTES, finite, lists_of_tokens, lists_of_tokens_or_none, object_json, shown, tokens_of, whole
@@ -15,7 +15,7 @@ from ._foreign import refuse_unless
 from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
 from ._own_names import own_names
 from ._requests import run_in_order, submit_patiently
-from .errors import InvalidArgumentError, UnsupportedError
+from .errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from .inputs import Parts
 
 Tokens = Sequence[str]
@@ -76,31 +76,47 @@ class GenerationStepResult:
 
 
 R = TypeVar("R")
+# A request's prompt and fields, or its result where the engine has nothing to do: an empty source.
+_Asked = Union[tuple[Parts, str], R]
+
+
+def _results(model: EngineModel, asked: list[_Asked[R]], flags: int, read: Callable[[_core.Result], R]) -> list[R]:
+    """What comes of each, in order."""
+    results = run_in_order(model, [one for one in asked if isinstance(one, tuple)], flags)
+    return [read(next(results)) if isinstance(one, tuple) else one for one in asked]
 
 
 class _AsyncResult(Generic[R]):
-    """A result that is being made."""
+    """A result that is being made, or one that needs no engine."""
 
-    def __init__(self, stream: _core.Stream, make: Any) -> None:
-        self._stream: Optional[_core.Stream] = stream
-        self._make = make
+    def __init__(self, model: EngineModel, asked: _Asked[R], flags: int, read: Callable[[_core.Result], R]) -> None:
+        self._read = read
         self._core_result: Optional[_core.Result] = None
+        self._ready: Optional[R] = None
+        self._stream: Optional[_core.Stream] = None
+        if isinstance(asked, tuple):
+            part, fields = asked
+            self._stream = submit_patiently(model, part, fields, flags)
+        else:
+            self._ready = asked
 
     def done(self) -> bool:
         """Whether result() would not wait."""
         if self._core_result is None and self._stream is not None:
             with own_names(_OWN_NAMES):
                 self._core_result = self._stream.next(0.0)
-        return self._core_result is not None
+        return self._ready is not None or self._core_result is not None
 
     def result(self) -> R:
         """Waits. Raises the error of the request."""
+        if self._ready is not None:
+            return self._ready
         if self._core_result is None:
             assert self._stream is not None
             with own_names(_OWN_NAMES):
                 self._core_result = self._stream.next()
-        made: R = self._make(self._core_result)
-        return made
+        assert self._core_result is not None, "without a timeout a result comes"
+        return self._read(self._core_result)
 
 
 class AsyncTranslationResult(_AsyncResult[TranslationResult]):
@@ -195,8 +211,8 @@ class Translator:
         requests = [search.request(tokens, prefix) for tokens, prefix in zip(sources, prefixes)]
         with own_names(_OWN_NAMES):
             if asynchronous:
-                return [AsyncTranslationResult(submit_patiently(self._model, part, fields, 0), search.result) for part, fields in requests]
-            return [search.result(result) for result in run_in_order(self._model, requests, 0)]
+                return [AsyncTranslationResult(self._model, asked, 0, search.result) for asked in requests]
+            return _results(self._model, requests, 0, search.result)
 
     def translate_iterable(
         self,
@@ -241,15 +257,26 @@ class Translator:
         max_input_length: int = 1024,
         use_vmap: bool = False,
     ) -> Iterator[GenerationStepResult]:
-        """Yields tokens as they are generated, by the greedy search or by sampling."""
+        """Yields tokens as they are generated, by the greedy search or by sampling: the prefix's first, as certain ones."""
         search = _Search(self, {**_DEFAULTS, **locals(), "beam_size": 1})
         prefix = None if target_prefix is None else tokens_of("target_prefix", target_prefix)
-        part, fields = search.request(tokens_of("source", source), prefix, {"logprobs": 0} if return_log_prob else {})
-        with own_names(_OWN_NAMES):
-            stream = submit_patiently(self._model, part, fields, _core.STREAM)
+        tokens = tokens_of("source", source)
+        asked = search.request(tokens, prefix, {"logprobs": 0} if return_log_prob else {})
+        if len(tokens) == 0:
+            return
+        stream: Optional[_core.Stream] = None
+        if isinstance(asked, tuple):
+            part, fields = asked
+            with own_names(_OWN_NAMES):
+                stream = submit_patiently(self._model, part, fields, _core.STREAM)
         spell = self._model.vocabulary(True).tokens
-        step = 0
-        while not stream.has_ended:
+        given = search.prefix_ids(prefix)
+        certain = 0.0 if return_log_prob else None
+        for step, token_id in enumerate(given):
+            is_last = stream is None and step == len(given) - 1
+            yield GenerationStepResult(step, 0, token_id, 0, spell[token_id], certain, is_last)
+        step = len(given)
+        while stream is not None and not stream.has_ended:
             with own_names(_OWN_NAMES):
                 piece = stream.next()
             if piece is None or len(piece) == 0:
@@ -279,19 +306,22 @@ class Translator:
         sources, targets = lists_of_tokens("source", source), lists_of_tokens("target", target)
         if len(sources) != len(targets):
             raise InvalidArgumentError(f"{len(sources)} sources and {len(targets)} targets", "target")
-        whole("max_input_length", max_input_length, 0)
+        most = whole("max_input_length", max_input_length, 0)
         _check_batch(max_batch_size, batch_type)
         refuse_unless("score_batch", "offset", offset, 0, "take the rest of log_probs")
-        end = self._end()
-        requests = []
+        end, vocabulary = self._end(), self._model.vocabulary(True)
+        requests: list[_Asked[ScoringResult]] = []
         for tokens, wanted in zip(sources, targets):
-            ids = [*self._model.vocabulary(True).ids("target", wanted), end]
-            encoder = self._source_ids(tokens, max_input_length)
-            requests.append((Parts(encoder, self._with_start(ids), {}), json.dumps({"prompt_logprobs": 0})))
+            ids = _cut([*vocabulary.ids("target", wanted), end], most, end)
+            encoder = self._source_ids(tokens, most)
+            if encoder:
+                requests.append((Parts(encoder, self._with_start(ids), {}), json.dumps({"prompt_logprobs": 0})))
+            else:
+                requests.append(ScoringResult([vocabulary.tokens[token_id] for token_id in ids], [0.0] * len(ids)))
         with own_names({**_OWN_NAMES, "decoder_prompt": "target"}):
             if asynchronous:
-                return [AsyncScoringResult(submit_patiently(self._model, part, fields, _core.SCORE), self._scoring) for part, fields in requests]
-            return [self._scoring(result) for result in run_in_order(self._model, requests, _core.SCORE)]
+                return [AsyncScoringResult(self._model, asked, _core.SCORE, self._scoring) for asked in requests]
+            return _results(self._model, requests, _core.SCORE, self._scoring)
 
     def score_iterable(
         self,
@@ -360,8 +390,14 @@ class Translator:
     # ---- Requests
 
     def _source_ids(self, tokens: Tokens, max_input_length: int) -> list[int]:
-        ids = self._model.vocabulary(False).ids("source", tokens)
-        return ids[:max_input_length] if max_input_length > 0 else ids
+        vocabulary, ends = self._model.vocabulary(False), self._model.info["eos_token_ids"]
+        end = vocabulary.get(self._model.vocabulary(True).tokens[ends[0]]) if ends else None
+        ids = _cut(vocabulary.ids("source", tokens), max_input_length, end)
+        most: int = self._model.info["max_encoder_len"]
+        if len(ids) > most:  # the engine's words are of another way to cut
+            what = f"source has {len(ids)} tokens, more than the {most} positions of the encoder"
+            raise OutOfRangeError(f"{what}; max_input_length={most} keeps the first so many", "source")
+        return ids
 
     def _end(self) -> int:
         ends: list[int] = self._model.info["eos_token_ids"]
@@ -373,6 +409,13 @@ class Translator:
         """The decoder's start once: a target that begins with its spelling has it twice, as in CTranslate2."""
         start: Optional[int] = self._model.info["decoder_start_token_id"]
         return ids if start is None else [start, *ids]
+
+
+def _cut(ids: list[int], most: int, end: Optional[int]) -> list[int]:
+    """The first `most` ids, 0: all. An end stays the last one, as in CTranslate2."""
+    if most == 0 or len(ids) <= most:
+        return ids
+    return [*ids[: most - 1], end] if end is not None and ids[-1] == end else ids[:most]
 
 
 # translate_batch's, for generate_tokens.
@@ -458,6 +501,9 @@ class _Search:
             "temperature": 0,
         }
         sampled = given["sampling_topk"] != 1
+        if not sampled and given["num_hypotheses"] > self._beam_size:
+            what = f"num_hypotheses must be at most beam_size, which is {self._beam_size}, not {given['num_hypotheses']}"
+            raise InvalidArgumentError(what, "num_hypotheses")
         if self._beam_size > 1:
             if sampled:
                 raise UnsupportedError("Translator: sampling_topk needs beam_size=1", "sampling_topk")
@@ -478,9 +524,12 @@ class _Search:
 
     def request(
         self, tokens: Tokens, prefix: Optional[Tokens], more: Optional[dict[str, Any]] = None
-    ) -> tuple[Parts, str]:
+    ) -> _Asked[TranslationResult]:
+        """The result itself where nothing is generated: of an empty source, and after a prefix of the greatest length."""
         encoder = self._translator._source_ids(tokens, self._given["max_input_length"])
-        given = self._model.vocabulary(True).ids("target_prefix", prefix) if prefix else []
+        given = self.prefix_ids(prefix)
+        if not encoder or len(given) == self._fields["max_tokens"]:
+            return self._without_engine(given)
         # Not what the model's files say of the first token: CTranslate2 has it generated.
         decoder = self._translator._with_start(given) or None
         most = self._model.info["max_decoder_len"] - (2 if decoder is None else len(decoder))
@@ -491,6 +540,16 @@ class _Search:
         }
         return Parts(encoder, decoder, {}), object_json({**self._fields, **limits, **(more or {})})
 
+    def prefix_ids(self, prefix: Optional[Tokens]) -> list[int]:
+        """What an answer begins with: not more than its greatest length."""
+        ids = self._model.vocabulary(True).ids("target_prefix", prefix) if prefix is not None else []
+        return ids[: self._fields["max_tokens"]]
+
+    def _without_engine(self, ids: list[int]) -> TranslationResult:
+        spell, count = self._model.vocabulary(True).tokens, self._given["num_hypotheses"]
+        hypotheses = [[spell[token_id] for token_id in ids] for _ in range(count)]
+        return TranslationResult(hypotheses, [0.0] * count if self._given["return_scores"] else [])
+
     def result(self, result: _core.Result) -> TranslationResult:
         spell = self._model.vocabulary(True).tokens
         prefix = result.decoder_ids[1:]
@@ -500,9 +559,7 @@ class _Search:
             generated, penalty = max(len(ids), 1), self._given["length_penalty"]
             if ids and ids[-1] in self._ends and not self._given["return_end_token"]:
                 ids = ids[:-1]
-            # A prefix of the greatest length is the whole answer; a request generates one token at least.
-            whole = [*prefix, *ids][: max(self._fields["max_tokens"], len(prefix))]
-            hypotheses.append([spell[token_id] for token_id in whole])
+            hypotheses.append([spell[token_id] for token_id in [*prefix, *ids]])
             # What was generated, by the length of the whole answer.
             total = beam_score * generated**penalty if beam_score == beam_score else logprob
             scores.append(total / (len(prefix) + generated) ** penalty)

@@ -11,14 +11,14 @@ import numpy as np
 
 from . import _core
 from ._audio import AudioInput, audio_errors, audio_of, decode_audio, subject_of
-from ._checks import finite, shown, text_argument, whole
+from ._checks import finite, folder_of, of_kind, shown, text_argument, whole
 from ._foreign import check_foreign, refuse_unless
 from ._model import MOST_THREADS, EngineModel, Tokenizer, check_device, types_of
 from ._own_names import own_names
 from ._progress import tqdm_class
 from .errors import InvalidArgumentError, UnsupportedError
 from .whisper_options import (
-    check_options,
+    checked_options,
     clips_of,
     engine_options,
     fallback_of,
@@ -106,7 +106,7 @@ class WhisperModel:
         options = {name: value for name, value in engine_options.items() if name in _ENGINE_OPTIONS}
         options.update(types_of("WhisperModel", compute_type))
         options["threads"] = whole("cpu_threads", cpu_threads, 0, MOST_THREADS)
-        options.update(revision=revision, download_dir=download_root, local_files_only=local_files_only)
+        options.update(revision=revision, download_dir=folder_of("download_root", download_root), local_files_only=local_files_only)
         if isinstance(use_auth_token, str):
             options["hf_token"] = use_auth_token
         self._model = EngineModel(model_size_or_path, options, argument="model_size_or_path", names=_OWN_NAMES)
@@ -187,7 +187,7 @@ class WhisperModel:
         """
         call = _Call("WhisperModel.transcribe", {k: v for k, v in locals().items() if k not in ("self", "audio")})
         mode = "sequential" if self._model.info["has_speech_tokens"] else "auto"
-        return call.run(self, audio, {**call.fallbacks(), "mode": mode, "vad_filter": vad_filter})
+        return call.run(self, audio, {**call.fallbacks(), "mode": mode, "vad_filter": call.given["vad_filter"]})
 
     def detect_language(
         self,
@@ -207,7 +207,7 @@ class WhisperModel:
             raise TypeError("detect_language() needs audio")
         if not self.is_multilingual:
             return "en", 1.0, [("en", 1.0)]
-        options = engine_options({"vad_filter": vad_filter, "reference": "faster-whisper"})
+        options = engine_options({"vad_filter": of_kind("switch", "vad_filter", vad_filter), "reference": "faster-whisper"})
         with audio_errors("audio", subject_of("audio", audio)), own_names(_OWN_NAMES):
             job = self._model.core.transcribe(audio_of("audio", audio), "", "", options)
             guesses = job.languages()
@@ -273,7 +273,7 @@ class BatchedInferencePipeline:
         temperature is used, nothing is decoded again, and windows have no text before them but initial_prompt."""
         call = _Call("BatchedInferencePipeline.transcribe", {k: v for k, v in locals().items() if k not in ("self", "audio")})
         if clip_timestamps is None:
-            refuse_unless(call.callee, "vad_filter", vad_filter, True, "take WhisperModel.transcribe")
+            refuse_unless(call.callee, "vad_filter", call.given["vad_filter"], True, "take WhisperModel.transcribe")
         first = {"temperature": call.temperatures[0], "temperature_increment_on_fallback": None}
         thresholds = ("compression_ratio_threshold", "logprob_threshold", "no_speech_threshold")
         unused = {**dict.fromkeys(thresholds), "hallucination_silence_threshold": None, "condition_on_previous_text": False}
@@ -296,7 +296,7 @@ class _Call:
     """One transcription's arguments, checked."""
 
     def __init__(self, callee: str, given: dict[str, Any]) -> None:
-        check_options(callee, given)
+        given = checked_options(callee, given)
         self.callee = callee
         self.given = given
         self.temperatures = temperatures_of(given["temperature"])

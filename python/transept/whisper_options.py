@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union
 
-from ._checks import BYTES, finite, ids_of, object_json, shown
+from ._checks import BYTES, finite, ids_of, object_json, of_kind, shown, text_argument
 from ._foreign import refuse_unless
 from .errors import InvalidArgumentError, UnsupportedError
 
@@ -29,14 +29,26 @@ _HINTS = {
 }
 
 
-def check_options(callee: str, given: Mapping[str, Any]) -> None:
-    """Raises UnsupportedError for arguments that would change the text, and are not there."""
+_KINDS = {
+    **dict.fromkeys(("batch_size", "beam_size", "best_of"), "whole"),
+    **dict.fromkeys(("compression_ratio_threshold", "hallucination_silence_threshold", "log_prob_threshold"), "number"),
+    **dict.fromkeys(("no_speech_threshold", "patience"), "number"),
+    **dict.fromkeys(("append_punctuations", "hotwords", "prefix", "prepend_punctuations"), "text"),
+    **dict.fromkeys(("condition_on_previous_text", "vad_filter", "without_timestamps", "word_timestamps"), "switch"),
+}
+
+
+def checked_options(callee: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, numbers for flags as flags. Raises TypeError for other types, and UnsupportedError for arguments
+    that would change the text, and are not there."""
+    given = {name: of_kind(_KINDS[name], name, value) if name in _KINDS else value for name, value in arguments.items()}
     for name, accepted in _REFUSED.items():
         if name in given:
             refuse_unless(callee, name, given[name], accepted, _HINTS.get(name, ""))
     if given["length_penalty"] != 1:
         hint = "LLM.generate has it for one window"
         refuse_unless(callee, "length_penalty", given["length_penalty"], 1, hint)
+    return given
 
 
 def temperatures_of(temperature: Union[float, Sequence[float]]) -> list[float]:
@@ -80,8 +92,10 @@ def clips_of(clip_timestamps: Union[str, Sequence[float], Sequence[Mapping[str, 
 
 def text_of(callee: str, name: str, value: Any) -> Optional[str]:
     """A prompt as text. Ids are refused."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, (str, *BYTES, Mapping)) or not isinstance(value, Iterable):
+        return text_argument(name, value)
     raise UnsupportedError(f"{callee}: {name} is text here; ids are not supported", name)
 
 

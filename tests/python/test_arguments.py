@@ -69,7 +69,7 @@ class OfLlm(Wrong, LlmCase):
         ids.append(ids)
         for value in (ids, holds_itself()):
             self.refused(InvalidArgumentError, "stop_token_ids holds itself", self.llm.generate, "a", SamplingParams(stop_token_ids=value))
-            self.refused(InvalidArgumentError, "dtype holds itself", LLM, BART, dtype=value)
+            self.refused(TypeError, "dtype must be a str, not the", LLM, BART, dtype=value)
 
     def test_numbers_that_are_none_name_their_field(self):
         floats = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "length_penalty", "top_k", "max_tokens")
@@ -270,6 +270,10 @@ class OfLoading(Wrong):
             self.refused(TypeError, (name, "bytes"), face, b"model")
             self.refused(TypeError, (name, "None"), face, None)
         self.refused(InvalidArgumentError, ("revision", "NUL"), LLM, BART, revision="a\0b")
+        for face, name, model in ((LLM, "download_dir", BART), (AsyncLLM, "download_dir", BART), (WhisperModel, "download_root", WHISPER)):
+            error = self.refused(InvalidArgumentError, f"{name} must be the name of a folder, not the str ''", face, model, **{name: ""})
+            self.assertEqual(error.field, name)
+            self.refused(TypeError, f"{name} must be a name or a path, not 5", face, model, **{name: 5})
         whisper = WhisperModel(WHISPER, cpu_threads=1)
         self.refused(InvalidArgumentError, ("audio", "NUL"), whisper.transcribe, "a.wav\0x")
         self.refused(InvalidArgumentError, ("temperature", "nan"), whisper.transcribe, np.zeros(100, np.float32), temperature=math.nan)
@@ -286,6 +290,21 @@ class OfLoading(Wrong):
         self.refused(InvalidArgumentError, ("cpu_threads", "-1"), WhisperModel, WHISPER, cpu_threads=-1)
         self.refused(InvalidArgumentError, ("intra_threads", "-1"), Translator, BART, intra_threads=-1)
         self.refused(InvalidArgumentError, ("inter_threads", "0"), Translator, BART, inter_threads=0)
+
+    def test_types(self):
+        texts = ("attention_backend", "cpu_affinity", "dtype", "encode_slice", "hf_token", "isa", "kv_cache_dtype", "preemption_mode", "quantization", "revision")
+        whole = ("block_size", "max_model_len", "max_num_batched_tokens", "max_num_encoder_tokens", "max_num_seqs", "replicas", "seed", "threads")
+        kinds = {**dict.fromkeys(texts, "a str"), **dict.fromkeys(whole, "a whole number"), "watermark": "a number", "share_identical_inputs": "True or False"}
+        for name, words in {**kinds, "header_font": "a name or a path", "shortlist": "a name or a path"}.items():
+            self.refused(TypeError, f"{name} must be {words}, not the list [5]", LLM, BART, **{name: [5]})
+            wrong, shown = (5, "5") if "str" in words or "path" in words else ("4", "the str '4'")
+            self.refused(TypeError, f"{name} must be {words}, not {shown}", LLM, BART, **{name: wrong})
+        self.refused(TypeError, "threads must be a whole number, not True", LLM, BART, threads=True)
+        self.refused(TypeError, "max_num_seqs must be a whole number, not the str '2'", WhisperModel, WHISPER, max_num_seqs="2")
+        self.refused(TypeError, "local_files_only must be True or False, not the str 'x'", WhisperModel, WHISPER, local_files_only="x")
+        with LLM(BART, threads=1, max_num_seqs=4.0, share_identical_inputs=1, watermark=np.float32(0.5), seed=2**40) as llm:
+            self.assertEqual(llm.info["threads"], 1)
+        WhisperModel(WHISPER, cpu_threads=1, local_files_only=1).shutdown()
 
     def test_levels_of_the_log(self):
         error = self.refused(InvalidArgumentError, ("level must be one of error, warning, info", "'x'"), transept.set_log_level, "x")
@@ -317,13 +336,40 @@ class OfWhisper(Wrong):
             self.assertEqual(error.field, field)
 
     def test_errors_name_arguments_of_the_face(self):
-        self.refused_field("vad_filter", "vad_filter must be", vad_filter="yes")
         self.refused_field("beam_size", "0", beam_size=0)
-        self.assertEqual(self.refused(InvalidArgumentError, "log_prob_threshold must be", self.model.transcribe, noise(1), language="en", log_prob_threshold="x").field,
+        self.refused_field("beam_size", "2.5", beam_size=2.5)
+        self.assertEqual(self.refused(InvalidArgumentError, "log_prob_threshold must be", self.model.transcribe, noise(1), language="en", log_prob_threshold=math.nan).field,
                          "log_prob_threshold")
-        self.refused(InvalidArgumentError, "vad_filter must be", self.model.detect_language, noise(1), vad_filter="yes")
         error = self.refused(InvalidArgumentError, "max_num_seqs", WhisperModel, WHISPER, max_num_seqs=-1)
         self.assertEqual(error.field, "max_num_seqs")
+
+    def test_types(self):
+        whole = dict.fromkeys(("beam_size", "best_of"), ("a whole number", ("5", [5], True)))
+        thresholds = ("patience", "compression_ratio_threshold", "log_prob_threshold", "no_speech_threshold", "hallucination_silence_threshold")
+        numbers = dict.fromkeys(thresholds, ("a number", ("2", [2], True, b"2")))
+        texts = dict.fromkeys(("prefix", "hotwords", "prepend_punctuations", "append_punctuations"), ("a str", (5, ["a", "b"], True, b"a")))
+        flags = dict.fromkeys(("vad_filter", "word_timestamps", "without_timestamps", "condition_on_previous_text"), ("True or False", ("yes", 2, 1.0, [1])))
+        batched = BatchedInferencePipeline(self.model)
+        for name, (words, values) in {**whole, **numbers, **texts, **flags, "initial_prompt": ("a str", (5, b"a", {"a": 1}))}.items():
+            for value in values:
+                shown = f"{name} must be {words}, not {value}" if isinstance(value, (bool, int, float)) else f"{name} must be {words}, not the {type(value).__name__} "
+                for face in (self.model, batched):
+                    self.refused(TypeError, shown, face.transcribe, noise(1), language="en", **{name: value})
+        self.refused(TypeError, "batch_size must be a whole number, not the str '8'", batched.transcribe, noise(1), language="en", batch_size="8")
+        self.refused(TypeError, "vad_filter must be True or False, not the str 'yes'", self.model.detect_language, noise(1), vad_filter="yes")
+
+    def test_flags_may_be_numbers(self):
+        flags = {"vad_filter": False, "word_timestamps": True, "condition_on_previous_text": False, "without_timestamps": False, "suppress_blank": True, "multilingual": False}
+        wanted = None
+        for of in (bool, int, np.bool_, np.int64):
+            segments, info = self.model.transcribe(noise(2), language="en", temperature=0, beam_size=1, **{name: of(value) for name, value in flags.items()})
+            got = [(s.text, s.start, s.end, [w.word for w in s.words]) for s in segments]
+            wanted = got if wanted is None else wanted
+            self.assertEqual(got, wanted)
+            self.assertIs(info.transcription_options.word_timestamps, True)
+        for value in (1, np.bool_(True)):
+            self.assertEqual(len(self.model.detect_language(noise(1), vad_filter=value)), 3)
+            BatchedInferencePipeline(self.model).transcribe(noise(1), language="en", vad_filter=value)[0].close()
 
     def test_clips(self):
         self.refused(TypeError, ("clip_timestamps must be a str or a list", "5"), self.model.transcribe, noise(1), clip_timestamps=5)
@@ -359,8 +405,12 @@ class OfTranslator(Wrong):
             self.assertNotRegex(str(error), r"num_beams|max_tokens|top_k|top_p|\bn\b")
         error = self.refused(InvalidArgumentError, "sampling_temperature", lambda: list(one(self.source, sampling_topk=0, sampling_temperature=-1)))
         self.assertEqual(error.field, "sampling_temperature")
-        error = self.refused(InvalidArgumentError, "source", batch, [[]])
-        self.assertEqual(error.field, "source")
+        most = self.translator._model.info["max_encoder_len"]
+        long, words = ["a"] * (most + 1), f"source has {most + 1} tokens, more than the {most} positions of the encoder; max_input_length={most} keeps the first so many"
+        for call in (lambda: batch([self.source, long]), lambda: list(one(long)), lambda: self.translator.score_batch([long], [["a"]])):
+            error = self.refused(transept.OutOfRangeError, words, call)
+            self.assertEqual((str(error), error.field), (words, "source"))
+        self.assertEqual(len(batch([long], max_input_length=most, max_decoding_length=2)), 1)
 
     def test_tokens_are_lists_of_str(self):
         batch, score, one = self.translator.translate_batch, self.translator.score_batch, self.translator.generate_tokens

@@ -13,6 +13,7 @@ from common_python import BART, BINARY, ROOT, WHISPER, LlmCase, noise
 
 import transept
 from transept import LLM, SamplingParams
+from transept.engine_args import HARMLESS, REFUSED
 
 GREEDY = SamplingParams(temperature=0, max_tokens=8)
 
@@ -150,6 +151,27 @@ class Llm(LlmCase):
         with self.assertRaises(transept.UnsupportedError):
             LLM(BART, device="cuda")
         LLM(BART, threads=1, enforce_eager=True, tensor_parallel_size=1, gpu_memory_utilization=0.5).shutdown()
+
+    def test_arguments_of_vllm_s_engine(self):
+        """All are known: some change no answer, the others are refused unless they have vLLM's default."""
+        of_vllm = """runner convert allowed_media_domains chat_template pooler_config override_pooler_config structured_outputs_config served_model_name
+            generation_config num_gpu_blocks_override max_num_partial_prefills long_prefill_token_threshold distributed_executor_backend num_scheduler_steps
+            max_parallel_loading_workers scheduling_policy disable_sliding_window max_logprobs disable_mm_preprocessor_cache mm_processor_cache_gb
+            interleave_mm_strings ignore_patterns scheduler_cls calculate_kv_scales enable_sleep_mode model_impl additional_config rope_scaling rope_theta
+            use_tqdm_on_load disable_cascade_attn worker_cls model_loader_extra_config code_revision max_loras max_lora_rank enable_expert_parallel
+            show_hidden_metrics_for_version otlp_traces_endpoint reasoning_parser disable_async_output_proc disable_hybrid_kv_cache_manager logprobs_mode
+            optimization_level performance_mode mm_encoder_tp_mode language_model_only""".split()
+        self.assertEqual([name for name in of_vllm if name not in HARMLESS and name not in REFUSED], [])
+        self.assertEqual(HARMLESS & REFUSED.keys(), frozenset())
+        with LLM(BART, threads=1, **dict.fromkeys(HARMLESS, "other"), **REFUSED) as llm:
+            self.assertEqual(llm.generate("a", GREEDY)[0].outputs[0].token_ids, self.llm.generate("a", GREEDY)[0].outputs[0].token_ids)
+        for name in REFUSED:
+            with self.assertRaises(transept.UnsupportedError) as caught:
+                LLM(BART, **{name: "other"})
+            self.assertEqual(caught.exception.field, name)
+        page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+        accepted, refused = (page.split(f"* **{head}")[1].split("\n\n")[0].split("\n* ")[0] for head in ("Accepted by `LLM`", "Refused by `LLM`"))
+        self.assertEqual([name for name in HARMLESS if f"`{name}`" not in accepted] + [name for name in REFUSED if f"`{name}`" not in refused], [])
 
     def test_errors_are_typed_and_name_their_field(self):
         with self.assertRaises(transept.InvalidArgumentError) as caught:

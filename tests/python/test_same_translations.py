@@ -72,6 +72,33 @@ class SameTranslations(unittest.TestCase):
         self.assertEqual(self.ours["prefixed"], self.theirs["prefixed"])
         self.assertEqual(self.ours["banned"], self.theirs["banned"])
 
+    def same_numbers(self, name):
+        for ours in (self.ours, self.converted):
+            self.assertEqual(len(ours[name]), len(self.theirs[name]))
+            for own, others in zip(ours[name], self.theirs[name]):
+                self.assertEqual(len(own), len(others), name)
+                for a, b in zip(own, others):
+                    self.assertAlmostEqual(a, b, 3, name)
+
+    def test_sources_and_targets_that_are_cut(self):
+        for ours in (self.ours, self.converted):
+            self.assertEqual(ours["cut"], self.theirs["cut"])
+            self.assertEqual(ours["cut_tokens"], self.theirs["cut_tokens"])
+        self.same_numbers("cut_log_probs")
+
+    def test_sources_of_nothing(self):
+        for ours in (self.ours, self.converted):
+            self.assertEqual(ours["nothing"], self.theirs["nothing"])
+            self.assertEqual(ours["nothing_scored"], self.theirs["nothing_scored"])
+        self.same_numbers("nothing_scores")
+        self.same_numbers("nothing_log_probs")
+
+    def test_prefixes_of_tokens_as_they_come(self):
+        for ours in (self.ours, self.converted):
+            self.assertEqual(ours["kept_steps"], self.theirs["kept_steps"])
+            self.assertEqual(ours["kept_last"], self.theirs["kept_last"])
+        self.same_numbers("kept_log_probs")
+
     def test_scores_of_targets(self):
         self.assertEqual(self.ours["scored"], self.theirs["scored"])
         for own, others in zip(self.ours["log_probs"], self.theirs["log_probs"]):

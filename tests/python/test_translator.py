@@ -78,6 +78,47 @@ class Translate(unittest.TestCase):
             self.assertAlmostEqual(step.log_prob, log_prob, 3)
         self.assertEqual([s.tokens for s in self.translator.score_iterable(self.sources[:1], [result.hypotheses[0]])], [score.tokens])
 
+    def test_a_source_that_is_cut_keeps_its_end(self):
+        source = self.sources[0]
+        for most in (1, 2, 3):
+            for given, wanted in ((source, [*source[: most - 1], source[-1]]), (source[:-1], source[:most])):
+                cut, whole = ([r.hypotheses for r in self.translator.translate_batch([tokens], max_decoding_length=6, max_input_length=n)]
+                              for tokens, n in ((given, most), (wanted, 0)))
+                self.assertEqual(cut, whole)
+                scores = self.translator.score_batch([given], [source[:3]], max_input_length=most)[0]
+                self.assertEqual(scores.tokens, [*scores.tokens[: most - 1], source[-1]])
+
+    def test_a_source_of_nothing_has_an_answer_of_nothing(self):
+        prefix = self.spelled([5, 6])
+        mixed, prefixes = [[], self.sources[0]], [prefix, None]
+        (empty, other) = self.translator.translate_batch(mixed, beam_size=3, num_hypotheses=2, max_decoding_length=4, return_scores=True)
+        self.assertEqual((empty.hypotheses, empty.scores, empty.attention), ([[], []], [0.0, 0.0], []))
+        self.assertTrue(other.hypotheses[0])
+        (empty, _) = self.translator.translate_batch(mixed, prefixes, max_decoding_length=4)
+        self.assertEqual((empty.hypotheses, empty.scores), ([prefix], []))
+        later = self.translator.translate_batch(mixed, max_decoding_length=4, asynchronous=True)
+        self.assertTrue(later[0].done())
+        self.assertEqual([r.result().hypotheses for r in later], [[[]], self.translator.translate_batch(mixed[1:], max_decoding_length=4)[0].hypotheses])
+        self.assertEqual([r.hypotheses for r in self.translator.translate_iterable([[], []])], [[[]], [[]]])
+        for scores in (self.translator.score_batch(mixed, [prefix, prefix]), [r.result() for r in self.translator.score_batch(mixed, [prefix, prefix], asynchronous=True)]):
+            self.assertEqual((scores[0].tokens, scores[0].log_probs), (scores[1].tokens, [0.0] * 3))
+            self.assertLess(max(scores[1].log_probs), 0)
+        self.assertEqual(list(self.translator.generate_tokens([], prefix)), [])
+        with self.assertRaises(transept.InvalidArgumentError) as caught:
+            self.translator.translate_batch([[]], beam_size=2, num_hypotheses=3)
+        self.assertEqual(caught.exception.field, "num_hypotheses")
+
+    def test_a_prefix_comes_first_token_by_token(self):
+        (free,) = self.translator.translate_batch(self.sources[:1], beam_size=1, max_decoding_length=6, return_end_token=True)
+        prefix = free.hypotheses[0][:2]
+        for most in (1, 2, 3, 6):
+            for has_log_prob in (False, True):
+                steps = list(self.translator.generate_tokens(self.sources[0], prefix, max_decoding_length=most, return_log_prob=has_log_prob))
+                self.assertEqual([s.token for s in steps], free.hypotheses[0][:most])
+                self.assertEqual([s.step for s in steps], list(range(len(steps))))
+                self.assertEqual([s.is_last for s in steps], [False] * (len(steps) - 1) + [True])
+                self.assertEqual([s.log_prob for s in steps[:2]], [0.0 if has_log_prob else None] * min(most, 2))
+
     def test_refused_arguments(self):
         for arguments in (dict(patience=2), dict(coverage_penalty=1), dict(use_vmap=True), dict(return_attention=True), dict(sampling_topk=5)):
             with self.assertRaises(transept.UnsupportedError, msg=str(arguments)) as caught:
