@@ -96,6 +96,13 @@ def undocumented_packages(packages, document):
     return [f"docs/dependencies.md: says nothing about {name}" for name in names if f"`{name}`" not in document]
 
 
+def pages_outside_the_site(paths, navigation):
+    """Pages of docs that mkdocs.yml does not list; ./dev docs refuses them, too, but runs in --slow alone."""
+    listed = set(re.findall(r"[\w./-]+\.md", navigation))
+    pages = [path.relative_to("docs").as_posix() for path in paths if path.parts[0] == "docs" and path.suffix == ".md"]
+    return [f"mkdocs.yml: lacks {page}" for page in pages if page not in listed and not page.startswith("decisions/")]
+
+
 def check_tree():
     problems = []
     for path in tree_files():
@@ -105,6 +112,7 @@ def check_tree():
         problems += [*problems_of(path, text), *page_problems(path, text), *vague_words(path, text), *unguarded_mutexes(path, text)]
     document = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     problems += record_gaps(path.name for path in tree_files() if path.parts[:2] == ("docs", "decisions"))
+    problems += pages_outside_the_site(tree_files(), (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     return problems + undocumented_packages((ROOT / "tools" / "packages.txt").read_text(encoding="utf-8"), document)
 
 

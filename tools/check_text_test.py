@@ -2,7 +2,7 @@
 import unittest
 from pathlib import Path
 
-from check_text import page_problems, problems_of, record_gaps, undocumented_packages, unguarded_mutexes, vague_words
+from check_text import page_problems, pages_outside_the_site, problems_of, record_gaps, undocumented_packages, unguarded_mutexes, vague_words
 
 
 def count(name, text):
@@ -70,6 +70,10 @@ class Text(unittest.TestCase):
     def test_packages(self):
         self.assertEqual(undocumented_packages("# c\n[build]\ncmake\nninja-build\n", "| `cmake` |"),
                          ["docs/dependencies.md: says nothing about ninja-build"])
+
+    def test_pages_of_the_site(self):
+        paths = [Path(name) for name in ("docs/a.md", "docs/b/c.md", "docs/c.md", "docs/decisions/0001-x.md", "docs/a.png", "README.md")]
+        self.assertEqual(pages_outside_the_site(paths, "nav:\n  - A: a.md\n  - \"B: c\": b/c.md\n"), ["mkdocs.yml: lacks c.md"])
 
 
 if __name__ == "__main__":
