@@ -53,7 +53,7 @@ def files(marker):
     yield "os.system as a pickle alone", pickle.dumps(run, 2), "is a pickle of protocol 2 that torch.save did not write"
     yield "os.system behind a tensor", saved({**tensor, "x": run}), "system\" is not a name that weights need"
     yield "eval by INST", archive(b"\x80\x02(Vprint(1)\ni__builtin__\neval\n."), "UNICODE at byte 3"
-    yield "a protocol of later pickles", archive(pickle.dumps({"w": 1}, 4)), "PROTO at byte 0: protocol 4"
+    yield "a protocol of later pickles", archive(pickle.dumps({"w": 1}, 4)), "torch.save with pickle_protocol=4"
     yield "deep tuples", archive(b"\x80\x02)" + b"\x85" * 30_000_000 + b"."), "TUPLE1 at byte 66: nested deeper than 64"
     yield "deep marks", archive(b"\x80\x02" + b"(" * 30_000_000 + b"."), "MARK at byte 66: nested deeper than 64"
     yield "a wide stack", archive(b"\x80\x02" + b"N" * 60_000_000 + b"."), "NONE at byte 1000002: more than the 1000000"
