@@ -25,7 +25,7 @@
 namespace transept::testing {
 namespace {
 
-constexpr uint64_t kNumHistories = kSanitized ? 120 : 2500;
+constexpr uint64_t kNumHistories = kSanitized ? 400 : 2500;
 
 // ---- Histories
 
