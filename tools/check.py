@@ -21,13 +21,14 @@ import lint
 import suites
 from repo import ROOT, changed_files, configure_command, jobs
 from results import Result, must_have_run
+from slow_suites import SLOW_SUITES
 from unit_tests import run_unit_tests
 
 LOGS = ROOT / "build" / "check"
 # The folders whose code runs on several threads; of these the check itself builds what threads are made of with
 # ThreadSanitizer, and --slow the others, whose locks clang's analysis holds in the asan build.
-THREADED = ("base", "net", "comm", "hub", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps", "capi", "disagg",
-            "proxy")
+THREADED = ("base", "net", "comm", "hub", "ops", "attention", "rank", "engine", "async", "startup", "speech", "server", "load", "apps", "capi",
+            "encoder_cache", "disagg", "proxy")
 THREADS = ("base", "net", "comm")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
@@ -128,6 +129,13 @@ def shared_checks_step():
     return with_log("shared-checks", lambda log: suites.shared_checks(binary, root, log))
 
 
+def slow_step(suite):
+    binary = suites.binary_of("release")
+    if not binary:
+        return Result(skipped=1, notes=["skipped: this tree builds no transept binary"])
+    return with_log(suite.name.replace(" ", "-"), lambda log: suite.run(binary, log, ""))
+
+
 def clients_step():
     binary = suites.binary_of("release")
     if not binary:
@@ -197,20 +205,7 @@ def steps(base, slow, fuzz_seconds):
         Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
         Step("answers on Vulkan", vulkan_step, slow=True),
         Step("shared checks", shared_checks_step, slow=True),
-        Step("running server", lambda: with_log("server", lambda log: suites.server_tests(suites.binary_of("release"), log)), slow=True),
-        Step("faults of a fleet", lambda: with_log("fleet", lambda log: suites.fleet_faults(suites.binary_of("release"), log)), slow=True),
-        Step("files of torch", lambda: with_log("torch", lambda log: suites.torch_files(suites.binary_of("release"), log)), slow=True),
-        Step("huggingface_hub", lambda: with_log("hub", lambda log: suites.hub_tests(suites.binary_of("release"), log)), slow=True),
-        Step("images of Pillow", lambda: with_log("images", lambda log: suites.image_tests(suites.image_probe_of("release"), log)), slow=True),
-        Step("WebSockets", lambda: with_log("websocket", lambda log: suites.websocket_tests(suites.websocket_echo_of("release"), log)), slow=True),
-        Step("chat templates", lambda: with_log("chat-templates", lambda log: suites.chat_templates(suites.binary_of("release"), log)), slow=True),
-        Step("page", lambda: with_log("page", suites.page_tests), slow=True),
-        Step("library", lambda: with_log("library", lambda log: suites.library_tests(suites.binary_of("release"), log)), slow=True),
-        Step("releases of FFmpeg", lambda: with_log("ffmpeg", lambda log: suites.ffmpeg_tests(ROOT / "build" / "release", log)), slow=True),
-        Step("Python package", lambda: with_log("python-package", lambda log: suites.python_package_tests(suites.binary_of("release"), log)), slow=True),
-        Step("packages", lambda: with_log("packages", suites.package_tests), slow=True),
-        Step("documentation", lambda: with_log("documentation", lambda log: suites.documentation(suites.binary_of("release"), log)), slow=True),
-        Step("instructions", lambda: with_log("instructions", suites.instruction_counts), slow=True),
+        *(Step(suite.name, lambda suite=suite: slow_step(suite), slow=True) for suite in SLOW_SUITES),
     ]
 
 

@@ -63,16 +63,17 @@ def has_lavapipe(binary):
     return done.returncode == 0 and any(device["alias"] == "lavapipe" for device in json.loads(done.stdout)["devices"])
 
 
-# The checkers beside the shared goldens: words of their own, the folder of --root, flags of the binary. check_vision.py has families of speech that are not built, too.
+# The checkers beside the shared goldens: words of their own, the folder of --root, flags of the binary. check_vision.py has families of speech that are
+# not built, too.
 SHARED_CHECKS = (("check_golden.py", [], "", []), ("check_golden.py", [], "text-quant", ["--quantization", "none"]), ("check_audio.py", [], "", []),
                  ("check_vision.py", ["--filter", "vision/"], "", []))
 
 
 def shared_checks(binary, root, log):
-    """Text, quantised text, audio and vision by the checkers there, as they are and with plans that go through bytes."""
+    """Text, quantised text, audio and vision by the checkers there: as they are, with plans that go through bytes, and with encoders in other processes."""
     result = Result()
     for script, words, folder, flags in SHARED_CHECKS:
-        for more in ([], ["--debug-loopback-plans"]):
+        for more in ([], ["--debug-loopback-plans"], ["--epd", "1E1D"], ["--epd", "2E1D", "--block-size", "1"]):
             chosen = [*words, *(["--root", str(root / folder)] if folder else [])]
             command = [sys.executable, str(root / script), "--transept", str(binary), *chosen, f"--args={' '.join([*flags, *more])}"]
             if (root / script).exists():
@@ -110,6 +111,21 @@ def fleet_faults(binary, log, minutes=10):
     return run_suite([sys.executable, "tests/epd_faults.py", "--transept", str(binary), "--minutes", str(minutes)], log)
 
 
+def fleet_answers(binary, log):
+    """tests/epd_same_answers.py: bytes of fleets and of one process, each circumstance through one fleet in turn."""
+    return run_suite([sys.executable, "tests/epd_same_answers.py", "--transept", str(binary), "--jobs", str(jobs())], log)
+
+
+def transfer_histories(binary, log):
+    """A hundred thousand random histories of transfers between instances; the check runs some of them."""
+    result = Result()
+    for folder, tests in (("encoder_cache", "EcProperty.*"), ("engine", "RemoteInputsProperty.*")):
+        program = binary.parent / "src" / folder / f"{folder}_test"
+        good = run_logged(["env", "TRANSEPT_PROPERTY_HISTORIES=100000", str(program), f"--gtest_filter={tests}"], log)
+        result.add(Result(passed=int(good), failed=int(not good), notes=[] if good else [f"failed: {tests} of {program.name}"]))
+    return result
+
+
 def deployment(binary, log):
     """tests/deploy/run.py: what a fleet is deployed with, and examples/epd. Installs from PyPI what is missing."""
     return run_suite([sys.executable, "tests/deploy/run.py", "--transept", str(binary)], log)
@@ -120,9 +136,9 @@ def library_tests(binary, log):
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
 
 
-def ffmpeg_tests(build, log):
+def ffmpeg_tests(binary, log):
     """tests/ffmpeg/run.py: audio by other releases of FFmpeg, beside PyAV. Installs from PyPI what is missing."""
-    return run_suite([sys.executable, "tests/ffmpeg/run.py", "--build", str(build)], log)
+    return run_suite([sys.executable, "tests/ffmpeg/run.py", "--build", str(binary.parent)], log)
 
 
 def python_package_tests(binary, log, name_filter=""):
@@ -152,15 +168,17 @@ def hub_tests(binary, log, name_filter=""):
     return run_suite([sys.executable, "tests/hub/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
-def image_tests(probe, log, name_filter=""):
-    """tests/images/run.py: random images against Pillow. Installs from PyPI what is missing."""
+def image_tests(binary, log, name_filter=""):
+    """tests/images/run.py: random images against Pillow, by tools/image_probe.cc. Installs from PyPI what is missing."""
+    probe = binary.parent / "src" / "media" / "image_probe"
     if not probe.exists():
         return Result(skipped=1, notes=["skipped: this tree builds no image_probe"])
     return run_suite([sys.executable, "tests/images/run.py", "--probe", str(probe), "--filter", name_filter], log)
 
 
-def websocket_tests(echo, log, name_filter=""):
-    """tests/websocket/run.py: Python's websockets and node's ws against websocket_echo. Installs from PyPI and npm what is missing."""
+def websocket_tests(binary, log, name_filter=""):
+    """tests/websocket/run.py: Python's websockets and node's ws against tools/websocket_echo.cc. Installs from PyPI and npm what is missing."""
+    echo = binary.parent / "src" / "net" / "websocket_echo"
     if not echo.exists():
         return Result(skipped=1, notes=["skipped: this tree builds no websocket_echo"])
     return run_suite([sys.executable, "tests/websocket/run.py", "--echo", str(echo), "--filter", name_filter], log)
@@ -208,16 +226,6 @@ def binary_of(preset):
     """The transept binary of a preset; None while the tree has none."""
     path = ROOT / "build" / preset / "transept"
     return path if path.exists() else None
-
-
-def image_probe_of(preset):
-    """Where a preset's build puts tools/image_probe.cc."""
-    return ROOT / "build" / preset / "src" / "media" / "image_probe"
-
-
-def websocket_echo_of(preset):
-    """Where a preset's build puts tools/websocket_echo.cc."""
-    return ROOT / "build" / preset / "src" / "net" / "websocket_echo"
 
 
 def shared_goldens():

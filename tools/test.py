@@ -6,6 +6,7 @@ import sys
 
 import suites
 from repo import ROOT, build
+from slow_suites import SLOW_SUITES
 from unit_tests import run_unit_tests
 
 
@@ -26,29 +27,8 @@ def main():
         runs.append(("reference's answers", suites.goldens(binary, log, arguments=matrix)))
     if binary and options.slow:
         runs.append(("official clients", suites.client_tests(binary, log, options.filter)))
-        for way, what in (("epd", "--epd 1E1D"), ("proxy", "transept proxy")):
-            runs.append((f"official clients through {what}", suites.client_tests(binary, log, options.filter, way)))
-        runs.append(("files of torch", suites.torch_files(binary, log, options.filter)))
-        runs.append(("huggingface_hub", suites.hub_tests(binary, log, options.filter)))
-        runs.append(("chat templates", suites.chat_templates(binary, log, options.filter)))
-    if options.slow:
-        runs.append(("images of Pillow", suites.image_tests(suites.image_probe_of(options.preset), log, options.filter)))
-        runs.append(("WebSockets", suites.websocket_tests(suites.websocket_echo_of(options.preset), log, options.filter)))
-    if binary and options.slow and not options.filter:
-        scale = 1.0 if options.preset == "release" else 0.1
-        runs.append(("server", suites.server_tests(binary, log, scale)))
-        if options.preset == "release":
-            runs.append(("faults of a fleet", suites.fleet_faults(binary, log)))
-            runs.append(("deployment of a fleet", suites.deployment(binary, log)))
-    if options.slow and not options.filter:
-        runs.append(("page", suites.page_tests(log)))
-        if options.preset == "release":
-            runs.append(("library", suites.library_tests(binary, log)))
-            runs.append(("releases of FFmpeg", suites.ffmpeg_tests(binary.parent, log)))
-            runs.append(("Python package", suites.python_package_tests(binary, log)))
-            runs.append(("packages", suites.package_tests(log)))
-            runs.append(("documentation", suites.documentation(binary, log)))
-            runs.append(("instructions", suites.instruction_counts(log)))
+        chosen = [suite for suite in SLOW_SUITES if (suite.has_filter or not options.filter) and (options.preset == "release" or not suite.release_only)]
+        runs += [(suite.name, suite.run(binary, log, options.filter)) for suite in chosen]
     total = suites.Result()
     for name, result in runs:
         print(f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped")
