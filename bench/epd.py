@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """The separated encoder beside one process with slices: the same binary, the same threads, one run, in turn.
 
-    bench/epd.py [latency] [load] [memory] [peers] [recovery] [2E2D] [ratio] [--transept PATH] [--seconds S] [--json FILE] [--table]
+    bench/epd.py [latency] [load] [memory] [peers] [recovery] [2E2D] [ratio] [bulk] [--transept PATH] [--seconds S] [--json FILE] [--table]
 
 latency: what a request waits longer, over local: and Redis. load: streams under an encode-heavy load, a core each. memory: peaks. peers: streams beside a
 stalled, a flooding and a slow peer. recovery: answers after a kill and a restart. 2E2D: a fleet of four instances beside tools/epd_sim.py. ratio: what
-its ratios are made of. Results go
-to a JSON file, one member a part; --table prints its targets as a table. Needs Linux, whisper-tiny (--speech) and a clip of 16 bits mono;
+its ratios are made of. bulk: rows a second of one pair, by each transport. Results go to a JSON file, one member a part; --table prints its targets as a
+table. Needs Linux, whisper-tiny (--speech) and a clip of 16 bits mono;
 memory also random checkpoints (checkpoints.py, --shapes). Alone on the machine, please.
 """
 import argparse
 import json
 import math
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -139,6 +140,15 @@ def serving_threads(port, make, num_clients, count):
             pass
 
 
+def measure_bulk(options):
+    """{transport and outputs in flight: GB/s} of disagg_bench, which stands beside the binary; what is not installed is missing here."""
+    program = options.transept.parent / "src" / "disagg" / "disagg_bench"
+    done = subprocess.run([str(program), "--benchmark_filter=bulk_", "--benchmark_format=json"], capture_output=True, text=True, check=True)
+    found = figures.rates(json.loads(done.stdout))
+    print(json.dumps(found, indent=1), flush=True)
+    return found
+
+
 def targets(results):
     """Rows of figures.target_rows(), of what was measured."""
     rows = []
@@ -168,6 +178,9 @@ def targets(results):
         elif kind == "recovery":
             rows += [(name.replace("_", " "), f"<= {limit} s", math.inf if found[name]["seconds"] is None else found[name]["seconds"], limit, False)
                      for name, limit in (("encoder_killed", 5), ("encoder_killed_redis", 5), ("redis_back", 3))]
+        elif kind == "bulk":
+            rows += [(f"rows of one pair over {name}, {figures.BULK_IN_FLIGHT} outputs in flight", f">= {limit} GB/s", found.get(f"{name} {figures.BULK_IN_FLIGHT}"),
+                      limit, True) for name, limit in (("zmq_ipc", 1.5), ("zmq_tcp", 1.5), ("redis", 0.4))]
         elif kind == "2E2D":
             rows += [(f"2E2D, {clients} clients{note}: simulated / measured, {name}", "0.8 to 1.2", value, 1.2 if value >= 1 else 0.8, value < 1)
                      for clients, one in found.items() if clients != "costs" for name, value in one["ratio"].items()]
@@ -175,7 +188,7 @@ def targets(results):
 
 
 PARTS = {"latency": measure_latency, "load": measure_load, "memory": measure_memory, "peers": epd_events.measure_peers,
-         "recovery": epd_events.measure_recovery, "2E2D": epd_events.measure_2e2d, "ratio": epd_events.measure_ratio}
+         "recovery": epd_events.measure_recovery, "2E2D": epd_events.measure_2e2d, "ratio": epd_events.measure_ratio, "bulk": measure_bulk}
 
 
 def main():

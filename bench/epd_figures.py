@@ -5,6 +5,7 @@ import statistics
 TTFT_LIMIT, ITL_FACTOR = 2.0, 1.3
 LEAST_REQUESTS = 100  # of a percentile that counts
 HELD_SHARE = 0.9  # of requests within the limits: the load is held
+BULK_IN_FLIGHT = 4  # outputs of one pair, where its transport is judged
 
 
 def quantile(values, share):
@@ -73,6 +74,12 @@ def recovery(ends, event, before=2.0, window=0.5, share=0.9):
             return at - event
         at += 0.05
     return None
+
+
+def rates(report):
+    """{"zmq_ipc 4": GB/s} of Google Benchmark's JSON: `bulk_zmq_ipc/4/min_time:2.000/real_time`. Skipped ones are left out."""
+    runs = [run for run in report["benchmarks"] if "bytes_per_second" in run]
+    return {" ".join(run["name"].removeprefix("bulk_").split("/")[:2]): run["bytes_per_second"] / 1e9 for run in runs}
 
 
 def verdict(value, limit, more_is_better=False):

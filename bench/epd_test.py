@@ -52,6 +52,11 @@ class Figures(unittest.TestCase):
         self.assertIsNone(figures.recovery(steady + [6 + i / 10 for i in range(50)], 5))
         self.assertIsNone(figures.recovery([9.0], 5))  # nothing came before: nothing is known
 
+    def test_rates_of_transports_that_ran(self):
+        report = {"benchmarks": [{"name": "bulk_zmq_ipc/4/min_time:2.000/real_time", "bytes_per_second": 2.5e9},
+                                 {"name": "bulk_ucx/4/min_time:2.000/real_time", "error_occurred": True, "error_message": "has no UCX"}]}
+        self.assertEqual(figures.rates(report), {"zmq_ipc 4": 2.5})
+
     def test_targets_that_are_missed_are_said(self):
         lines = figures.target_rows([("a", "<= 5 ms", 5.0, 5, False), ("b", ">= 2", 1.9, 2, True), ("c", "<= 1", None, 1, False),
                                      ("d", "<= 1", 0.5, None, False)])

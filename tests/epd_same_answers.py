@@ -192,12 +192,44 @@ def transcribed(binary, model, clips, flags):
         return done.returncode, [f"{path.relative_to(scratch)}: {path.read_text(encoding='utf-8')}" for path in files]
 
 
-# ---- Several decode instances, which only servers have
+# ---- Servers: several decode instances, and a long file
 
 def served_cases(options):
+    yield f"{HOURS} hours", lambda: long_case(options)
     for model, source in ((serving.TEXT_MODEL, epd_load.Texts(3)), (serving.SPEECH_MODEL, epd_load.Sounds(3))):
         for shape in ("1E2D", "2E2D"):
             yield f"{model.name}, served by {shape}", lambda model=model, source=source, shape=shape: served_case(options, model, source, shape)
+
+
+HOURS, CHUNK = 2, 100  # of the long file, whose sound comes again after so many seconds
+
+
+def long_case(options):
+    """Two hours in one upload, and the same by transcribe: the text is one process's, each window is encoded once, by the encode instance alone."""
+    chunk = epd_load.melody(random.Random(7), CHUNK)
+    samples = chunk[44:44 + CHUNK * 8000] * (HOURS * 3600 // CHUNK)
+    head = bytearray(chunk[:44])
+    head[4:8], head[40:44] = (36 + len(samples)).to_bytes(4, "little"), len(samples).to_bytes(4, "little")
+    sound = bytes(head) + samples
+    request = epd_load.Request(epd_load.wire.form("/v1/audio/transcriptions", [("response_format", "verbose_json")], sound))
+    flags = ("--max-upload-size", "100MB", "--request-timeout", 1800)
+    with serving.Server(options.transept, serving.SPEECH_MODEL, *flags) as one:
+        wanted = epd_load.ask(one.port, request, 1800)
+        positions = one.metric("encoder_tokens_total")
+    with epd_fleet.Fleet(options.transept, serving.SPEECH_MODEL, "1E1D", *flags) as fleet:
+        reply = epd_load.ask(fleet.port, request, 1800)
+        by_encoder, by_decoder = (serving.metric_of(port, "encoder_tokens_total") for port in (fleet.port_of("e0"), fleet.port))
+    if (wanted.what, reply.what) != (epd_load.OK, epd_load.OK):
+        return f"one process: {wanted.what} {wanted.words}; fleet: {reply.what} {reply.words}"
+    if (by_encoder, by_decoder) != (positions, 0):
+        return f"{by_encoder} positions were encoded by the encode instance, {by_decoder} by the decode instance, {positions} by one process"
+    if len(wanted.content["segments"]) < HOURS * 3600 // 30:
+        return f"{len(wanted.content['segments'])} segments of {HOURS} hours"
+    with tempfile.TemporaryDirectory() as scratch:
+        (Path(scratch) / "long.wav").write_bytes(sound)
+        written = transcribed(options.transept, serving.SPEECH_MODEL, scratch, ["--epd", "1E1D"])
+        return difference(transcribed(options.transept, serving.SPEECH_MODEL, scratch, []), written) or (
+            "" if wanted.content == reply.content else "the fleet's text is another one")
 
 
 def served_case(options, model, source, shape, count=40):

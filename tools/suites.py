@@ -67,14 +67,19 @@ def has_lavapipe(binary):
 # not built, too.
 SHARED_CHECKS = (("check_golden.py", [], "", []), ("check_golden.py", [], "text-quant", ["--quantization", "none"]), ("check_audio.py", [], "", []),
                  ("check_vision.py", ["--filter", "vision/"], "", []))
+# As they are, with plans that go through bytes, and with encoders in other processes.
+SHARED_WAYS = ([], ["--debug-loopback-plans"], ["--epd", "1E1D"], ["--epd", "2E1D", "--attention-backend", "reference", "--block-size", "1"])
+# The groups but those that give their flags to `dump`, which has no separated encoders.
+WITHOUT_DUMPS = {"check_vision.py": ["--only", "generate,errors,tokenize,chat"],
+                 "check_audio.py": ["--only", "features,windows,beam,language,longform,fallback,words,writers,formats,broken,wer,moonshine"]}
 
 
 def shared_checks(binary, root, log):
-    """Text, quantised text, audio and vision by the checkers there: as they are, with plans that go through bytes, and with encoders in other processes."""
+    """Text, quantised text, audio and vision by the checkers there, in each of SHARED_WAYS."""
     result = Result()
     for script, words, folder, flags in SHARED_CHECKS:
-        for more in ([], ["--debug-loopback-plans"], ["--epd", "1E1D"], ["--epd", "2E1D", "--block-size", "1"]):
-            chosen = [*words, *(["--root", str(root / folder)] if folder else [])]
+        for more in SHARED_WAYS:
+            chosen = [*words, *(["--root", str(root / folder)] if folder else []), *(WITHOUT_DUMPS.get(script, []) if "--epd" in more else [])]
             command = [sys.executable, str(root / script), "--transept", str(binary), *chosen, f"--args={' '.join([*flags, *more])}"]
             if (root / script).exists():
                 result.add(run_suite(command, log))

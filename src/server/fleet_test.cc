@@ -195,14 +195,22 @@ TEST_F(FleetTest, LongAudioIsTranscribedAsByOneServer) {
   };
   const std::vector<Fields> asks = {{}, {{"language", "en"}, {"temperature", "0.4"}}, {{"beam_size", "3"}}};
   std::vector<std::string> whole;
+  int64_t num_windows = 0;  // of the first
   {
     ServedModel model(default_server_options(), speech_model());
     model.load();
-    for (const Fields& ask : asks) whole.push_back(transcript(model.client(), ask));
+    for (const Fields& ask : asks) {
+      whole.push_back(transcript(model.client(), ask));
+      if (num_windows == 0) num_windows = model.server().context()->engine.snapshot().executor.num_encoder_runs;
+    }
   }
   for (const std::string& text : whole) EXPECT_THAT(text, HasSubstr("segments"));
+  EXPECT_GE(num_windows, 3) << "70 s in windows of 30";
   start(speech_model());
-  for (size_t i = 0; i < asks.size(); ++i) EXPECT_EQ(transcript(decoder_->client(), asks[i]), whole[i]);
+  for (size_t i = 0; i < asks.size(); ++i) {
+    EXPECT_EQ(transcript(decoder_->client(), asks[i]), whole[i]);
+    if (i == 0) EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, num_windows);
+  }
   EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
 }
 

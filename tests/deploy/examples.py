@@ -17,7 +17,7 @@ import harness
 import serving
 import sound
 import wire
-from serving import SPEECH_MODEL, TEXT_MODEL, wait_until
+from serving import SPEECH_MODEL, TEXT_MODEL, metric_of, wait_until
 
 EPD = serving.ROOT / "examples" / "epd"
 LAUNCH, CLIENT = EPD / "launch_epd_serve.sh", EPD / "parallel_separated_encoder_request.py"
@@ -98,11 +98,6 @@ def client(ports, model, *words):
     return done.returncode, done.stdout, done.stderr
 
 
-def metric(port, name):
-    text = wire.ask(port, wire.get("/metrics")).body.decode()
-    return sum(float(value) for value in re.findall(rf"^transept:{name}(?:{{.*}})? (\S+)$", text, re.M))
-
-
 def refused(outcome, words):
     code, out, errors = outcome
     assert code != 0 and words in errors + out and "Traceback" not in errors, outcome
@@ -117,7 +112,7 @@ def the_script_and_the_client_of_text(setup):
         wanted = one_process.complete("transformer").json()["choices"][0]["text"]
         texts = re.findall(r"^request \d+: '(.*)' in ", out, re.M)
         assert texts == [wanted] * 32, texts
-        assert metric(ports["PORT_PREFILL_DECODE"], "encoder_tokens_total") == 0 < metric(ports["PORT_ENCODE"], "encoder_tokens_total")
+        assert metric_of(ports["PORT_PREFILL_DECODE"], "encoder_tokens_total") == 0 < metric_of(ports["PORT_ENCODE"], "encoder_tokens_total")
         answer = wire.ask(ports["PORT_PROXY"], wire.post("/v1/completions", {"prompt": "transformer"})).json()
         assert answer["choices"][0]["text"] == wanted, answer
         refused(client(ports, TEXT_MODEL, "--image_path", serving.ROOT / "docs" / "img" / "page.png"), "serve g2p, a model that takes no images")
@@ -136,7 +131,7 @@ def the_script_and_the_client_of_speech(setup):
         assert code == 0 and "4 of 4 answered" in out, (out, errors)
         wanted = one_process.ask(wire.form("/v1/audio/transcriptions", [], Path(clip.name).read_bytes())).json()["text"].strip()
         assert out.count(f": {wanted!r} in ") == 4, (out, wanted)
-        assert metric(ports["PORT_PREFILL_DECODE"], "encoder_tokens_total") == 0 < metric(ports["PORT_ENCODE"], "encoder_tokens_total")
+        assert metric_of(ports["PORT_PREFILL_DECODE"], "encoder_tokens_total") == 0 < metric_of(ports["PORT_ENCODE"], "encoder_tokens_total")
         refused(client(ports, SPEECH_MODEL, "--text", "x"), "takes no text; it takes audio: --audio_path")
         assert launched.end(signal.SIGINT) == 0
 

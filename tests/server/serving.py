@@ -33,6 +33,12 @@ def wait_until(condition, seconds, pause=0.005):
         time.sleep(pause)
 
 
+def metric_of(port, name):
+    """The sum over a name's series."""
+    text = wire.ask(port, wire.get("/metrics")).body.decode()
+    return sum(float(value) for value in re.findall(rf"^transept:{name}(?:{{.*}})? (\S+)$", text, re.M))
+
+
 class Server:
     """Use in `with`: it is killed at the end, if it still runs. Its log is kept in a file without a name."""
 
@@ -104,8 +110,7 @@ class Server:
 
     def metric(self, name):
         """The sum over a name's series."""
-        text = self.ask(wire.get("/metrics")).body.decode()
-        return sum(float(value) for value in re.findall(rf"^transept:{name}(?:{{.*}})? (\S+)$", text, re.M))
+        return metric_of(self.port, name)
 
     def is_idle(self):
         """Nothing runs or waits, and every block is free."""
