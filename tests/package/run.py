@@ -82,6 +82,13 @@ def answer(port, seconds=60):
     raise Failed(f"nothing answers at port {port}")
 
 
+def completion(port):
+    """The text of WORDS' completion."""
+    address, body = f"http://127.0.0.1:{port}/v1/completions", json.dumps({"prompt": WORDS}).encode()
+    with urllib.request.urlopen(urllib.request.Request(address, body, {"Content-Type": "application/json"}), timeout=60) as reply:
+        return json.load(reply)["choices"][0]["text"]
+
+
 def give_models(root):
     root.copy(MODELS / WHISPER, f"/srv/{WHISPER}")
     for name in ("s16.wav", "stereo44.wav", "mono.mp3"):
@@ -228,6 +235,11 @@ def test_deb(tally, packages, scratch):
                          "zsh/site-functions/_transept", "fish/vendor_completions.d/transept.fish", "doc/transept/copyright",
                          "doc/transept/THIRD_PARTY.txt.gz", "doc/transept/transept.spdx.json"):
                 require((root.path / "usr/share" / path).exists(), f"no {path}")
+        with tally.case(f"deb in {NEW}: separated encoders by one command"):
+            with root.started("transept", "serve", "g2p", "--epd", "1E1D", "--port", "18433") as server:
+                require(answer(18433) == 200, "not ready")
+                require(completion(18433) == here("generate", "g2p", WORDS).strip(), completion(18433))
+                require(root.stop(server) == 0, root.log())
         with tally.case(f"deb in {NEW}: the unit's command, as a user without rights"):
             variables, words = unit_of(root)
             (root.path / "var/cache/transept").mkdir(parents=True)
