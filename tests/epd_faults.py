@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Faults of a fleet, with processes: tests/epd_faults.py [--transept PATH] [--only SUBSTR] [--minutes N] [--seed N]. Every row of epd_rows.py, of
-epd_mounts.py and of epd_redis.py, then N minutes of random kills and stops under load (epd_random.py). Needs Linux, the binary and the models of the
+epd_mounts.py, of epd_redis.py and of epd_redis_faults.py, then N minutes of random kills and stops under load (epd_random.py). Needs Linux, the binary and the models of the
 tree; standard library only. Prints a line a row, and closes with `N passed, N failed`."""
 import argparse
 import random
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import epd_mounts
 import epd_redis
+import epd_redis_faults
 import epd_rows
 import harness
 import serving
@@ -28,7 +29,7 @@ def main():
     outcome = harness.Outcome()
     setup = epd_rows.FaultSetup(options.transept.resolve(), options.seed, options.minutes)
     try:
-        for row in [*epd_rows.QUICK, *epd_rows.SLOW, *epd_mounts.ROWS, *epd_redis.ROWS, random_faults, random_faults_speech]:
+        for row in [*epd_rows.QUICK, *epd_rows.SLOW, *epd_mounts.ROWS, *epd_redis.ROWS, *epd_redis_faults.ROWS, random_faults, random_faults_speech]:
             if options.only in row.__name__:
                 harness.run_case(row, setup, outcome)
     finally:
