@@ -172,9 +172,9 @@ class Network:
 class Proxy:
     """`transept proxy` on a port of its own."""
 
-    def __init__(self, binary, broker):
+    def __init__(self, binary, broker, *flags):
         self.port = free_port()
-        self.process = subprocess.Popen([str(binary), "proxy", "--broker", broker, "--port", str(self.port), "--quiet"], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen([str(binary), "proxy", "--broker", broker, "--port", str(self.port), "--quiet", *flags], stdin=subprocess.DEVNULL)
 
     def __enter__(self):
         assert wait_until(lambda: serving_status(self.port) == 200, 30, 0.05) is not None, "the proxy is not ready"

@@ -185,6 +185,7 @@ def a_password_that_changes(setup):
         all_is_well(setup, fleet, load, before)
 
 
-ROWS = [redis_killed_and_started_again_empty, redis_killed_and_started_again_empty_speech, redis_that_carries_the_rows_killed, redis_away_for_long,
-        redis_restarted_while_requests_wait_and_decode, redis_whose_memory_is_full, redis_that_carries_the_rows_whose_memory_is_full, a_wrong_password,
+QUICK = [a_wrong_password]
+SLOW = [redis_killed_and_started_again_empty, redis_killed_and_started_again_empty_speech, redis_that_carries_the_rows_killed, redis_away_for_long,
+        redis_restarted_while_requests_wait_and_decode, redis_whose_memory_is_full, redis_that_carries_the_rows_whose_memory_is_full,
         a_password_that_changes]

@@ -76,7 +76,8 @@ class FaultSetup(harness.Setup):
     def holds_no_more(self, fleet, before, bound=20):
         """`before`: Fleet.held() after the load has been there once. Of descriptors, what Fleet.at_start says and a connection a fetcher (a client)."""
         kinds = Counter(name[0] for name in fleet.names)
-        fetchers = {"proxy": CLIENTS * kinds["p"], **{name: FETCHERS * kinds["p" if name[0] == "e" else "e"] for name in fleet.names}}
+        fetchers = {name: FETCHERS * kinds["p"] if name[0] == "e" else FETCHERS * kinds["e"] + CLIENTS for name in fleet.names}
+        fetchers["proxy"] = CLIENTS * kinds["p"]
 
         def more():
             now = fleet.held()
