@@ -56,7 +56,7 @@ class Redis:
     def run(self, *command):
         """What redis-cli prints."""
         environment = {**os.environ, **({"REDISCLI_AUTH": self.password} if self.password else {})}
-        return subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True, env=environment).stdout
+        return subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True, errors="replace", env=environment).stdout
 
     def num_calls(self, command):
         found = [line for line in self.run("INFO", "commandstats").splitlines() if line.startswith(f"cmdstat_{command}:calls=")]

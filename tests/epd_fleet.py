@@ -50,6 +50,12 @@ def busy(fleet):
     return found
 
 
+def metric_of(port, name, **labels):
+    """The sum of transept_`name` over the series that have the labels."""
+    found = re.findall(rf"^transept_{name}{{(.*)}} (\S+)$", wire.ask(port, wire.get("/metrics")).body.decode(), re.M)
+    return sum(float(value) for said, value in found if all(f'{label}="{is_so}"' in said for label, is_so in labels.items()))
+
+
 def stop_for(fleet, name, seconds):
     fleet.send(name, signal.SIGSTOP)
     try:
@@ -82,7 +88,8 @@ def resident_bytes(pid):
 
 
 class Fleet(serving.Server):
-    """As a Server, whose port is that of P (of the proxy, if there are several) and whose process is the launcher. Sockets lie in a folder of its own, `folder`."""
+    """As a Server, whose port is that of P (of the proxy, if there are several) and whose process is the launcher. Sockets lie in a folder of its own,
+    `folder`."""
 
     def __init__(self, binary, model, shape, *flags, wait=True):
         self.folder = Path(tempfile.mkdtemp(prefix="epd"))

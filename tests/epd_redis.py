@@ -55,4 +55,4 @@ def redis_200_ms_away_speech(setup):
     slow_redis(setup, SPEECH_MODEL, 0.2)
 
 
-ROWS = [redis_20_ms_away, redis_20_ms_away_speech, redis_200_ms_away, redis_200_ms_away_speech]
+SLOW = [redis_20_ms_away, redis_20_ms_away_speech, redis_200_ms_away, redis_200_ms_away_speech]

@@ -78,6 +78,7 @@ class FaultSetup(harness.Setup):
         kinds = Counter(name[0] for name in fleet.names)
         fetchers = {name: FETCHERS * kinds["p"] if name[0] == "e" else FETCHERS * kinds["e"] + CLIENTS for name in fleet.names}
         fetchers["proxy"] = CLIENTS * kinds["p"]
+        fetchers[LAUNCHER] = CLIENTS * kinds["p"] if kinds["p"] > 1 else 0  # which is a proxy then
 
         def more():
             now = fleet.held()
