@@ -72,7 +72,8 @@ def listens(port):
 def shut(pair):
     for one in pair:
         with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+            one.shutdown(socket.SHUT_RDWR)  # which wakes who reads
+        one.close()
 
 
 class Network:

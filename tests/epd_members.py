@@ -244,21 +244,31 @@ def status_shows_load_and_other_models(setup):
         assert of("p0") is None, "one that ended is shown"
 
 
+def status_says(setup, broker, words):
+    """A clear error within seconds, exit code 2, and nothing on standard output."""
+    begin = time.monotonic()
+    done = status_of(setup, broker, "--json")
+    assert done.returncode == 2 and done.stdout == "" and words in done.stderr and "--broker" in done.stderr, (broker, done)
+    assert time.monotonic() - begin < 5 * setup.time_factor, f"{broker} took {time.monotonic() - begin:.1f} s"
+
+
 def status_without_a_broker(setup):
-    """A broker that is not there, or no URL of one: a clear error within seconds, exit code 2, and nothing on standard output."""
-    for broker, words in ((f"redis://127.0.0.1:{free_port()}", "Connection refused"), ("local:/nowhere/broker", "/nowhere/broker"),
-                          ("http://127.0.0.1", "--broker"), ("rediss://127.0.0.1", "rediss"), ("redis://no.such.host.invalid", "no.such.host.invalid")):
-        begin = time.monotonic()
-        done = status_of(setup, broker, "--json")
-        assert done.returncode == 2 and done.stdout == "" and words in done.stderr and "--broker" in done.stderr, (broker, done)
-        assert time.monotonic() - begin < 5 * setup.time_factor, f"{broker} took {time.monotonic() - begin:.1f} s"
-    with Redis() as redis:  # where nobody is
+    """One that is not there, and what is no URL of one. Where nobody is, there is nobody."""
+    status_says(setup, f"redis://127.0.0.1:{free_port()}", "Connection refused")
+    status_says(setup, "http://127.0.0.1", "--broker")
+    status_says(setup, "rediss://127.0.0.1", "rediss")
+    with Redis() as redis:
         done = status_of(setup, redis.url)
         assert done.returncode == 0 and done.stdout == "0 instances, 0 models, 0 encodes wait\n", done
+
+
+def status_without_a_broker_of_that_name(setup):
+    status_says(setup, "local:/nowhere/broker", "/nowhere/broker")
+    status_says(setup, "redis://no.such.host.invalid", "no.such.host.invalid")
 
 
 QUICK = [status_lists_every_instance, status_without_a_broker]
 SLOW = [a_fleet_that_says_it_is_ready_answers, one_of_two_decoders_killed, one_of_two_decoders_killed_speech, one_of_two_decoders_over_redis_killed,
         a_proxy_lets_go_of_the_dead, an_encoder_of_another_dtype_joins, an_encoder_of_another_transfer_dtype_joins, an_encoder_of_another_checkpoint_joins,
         a_proxy_says_why_nobody_is_ready, the_same_request_id_at_two_proxies, the_same_request_id_at_two_proxies_that_hold,
-        status_shows_load_and_other_models]
+        status_shows_load_and_other_models, status_without_a_broker_of_that_name]

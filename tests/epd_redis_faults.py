@@ -1,4 +1,4 @@
-"""Rows of faults of the Redis server itself: killed, restarted, full, with another password."""
+"""Rows of faults of the Redis server itself: killed, restarted, full, with another password; and of the network before it, which is cut."""
 import signal
 import subprocess
 import time
@@ -120,6 +120,31 @@ def redis_restarted_while_requests_wait_and_decode(setup):
         setup.stops_clean(fleet)
 
 
+def connections_cut(setup, *flags):
+    """Of each instance alone and of all at once, with whatever is on its way, for a moment and for longer: nobody is lost or taken for dead."""
+    with fleet_over_redis(setup, "2E2D", TEXT_MODEL, *flags) as fleet:
+        before = setup.warm(fleet)
+        with setup.load(fleet) as load:
+            for names in (*([name] for name in fleet.networks), list(fleet.networks)):
+                for seconds in (0, 1.5):
+                    answers_go_on(load)
+                    time.sleep(setup.rng.uniform(0, 0.2))
+                    fleet.cut(names, seconds)
+                    answers_again(setup, load)
+        num_cut = sum(network.num_cut for network in fleet.networks.values())
+        setup.say(f"{num_cut} connections were cut")
+        assert num_cut >= 4 * len(fleet.networks), "too few: nothing is shown"
+        all_is_well(setup, fleet, load, before)
+
+
+def connections_to_redis_cut(setup):
+    connections_cut(setup)
+
+
+def connections_that_carry_the_rows_cut(setup):
+    connections_cut(setup, "--ec-bulk", "broker")
+
+
 def redis_full(setup, *flags):
     """At `maxmemory`, of which nothing is evicted: requests are answered or refused; when there is room again, all of them are answered."""
     with fleet_over_redis(setup, "2E2D", TEXT_MODEL, *flags) as fleet:
@@ -187,5 +212,5 @@ def a_password_that_changes(setup):
 
 QUICK = [a_wrong_password]
 SLOW = [redis_killed_and_started_again_empty, redis_killed_and_started_again_empty_speech, redis_that_carries_the_rows_killed, redis_away_for_long,
-        redis_restarted_while_requests_wait_and_decode, redis_whose_memory_is_full, redis_that_carries_the_rows_whose_memory_is_full,
-        a_password_that_changes]
+        redis_restarted_while_requests_wait_and_decode, connections_to_redis_cut, connections_that_carry_the_rows_cut, redis_whose_memory_is_full,
+        redis_that_carries_the_rows_whose_memory_is_full, a_password_that_changes]
