@@ -15,7 +15,8 @@ spec.loader.exec_module(ec_frames)
 
 NUM_FRAMES, BURST = 4000, 200
 ZMTP_GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL" + bytes(16) + b"\x00" + bytes(31)
-ZMTP_READY = b"\x04\x26\x05READY" + b"\x0bSocket-Type\x00\x00\x00\x06DEALER" + b"\x08Identity\x00\x00\x00\x00"
+READY = b"\x05READY" + b"\x0bSocket-Type\x00\x00\x00\x04PUSH" + b"\x08Identity\x00\x00\x00\x00"  # rows come by PUSH; others are closed at once
+ZMTP_READY = b"\x04" + bytes([len(READY)]) + READY
 
 
 def command(*words):

@@ -1,5 +1,5 @@
-"""A fleet that is started by hand, as several machines have it: a Redis server, a network that delays, and instances with their roles. Standard
-library only."""
+"""A fleet that is started by hand, as several machines have it: a Redis server, a network that delays and breaks, and instances with their roles.
+Standard library only."""
 import contextlib
 import os
 import shutil
@@ -21,21 +21,32 @@ from serving import wait_until
 class Redis:
     """A server of its own, in its own folder, with nothing on disk."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, password=""):
         program = shutil.which("redis-server")
         if program is None:
             raise harness.Skip("needs redis-server")
-        self.port, self.folder = free_port(), tempfile.mkdtemp(prefix="redis")
-        self.process = subprocess.Popen([program, "--bind", "127.0.0.1", "--port", str(self.port), "--dir", self.folder, "--save", "", "--appendonly",
-                                         "no", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.port, self.folder, self.password = free_port(), tempfile.mkdtemp(prefix="redis"), password
+        flags = [*flags, *(["--requirepass", password] if password else [])]
+        self.command = [program, "--bind", "127.0.0.1", "--port", str(self.port), "--dir", self.folder, "--save", "", "--appendonly", "no", *flags]
+        self.start()
+
+    def start(self):
+        """Empty, whatever it held before."""
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def wait_until_it_listens(self):
+        assert wait_until(lambda: listens(self.port), 20, 0.02) is not None, "redis-server does not listen"
+
+    def kill(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        self.process.wait()
 
     def __enter__(self):
-        assert wait_until(lambda: listens(self.port), 20, 0.02) is not None, "redis-server does not listen"
+        self.wait_until_it_listens()
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         shutil.rmtree(self.folder)
 
     @property
@@ -44,7 +55,8 @@ class Redis:
 
     def run(self, *command):
         """What redis-cli prints."""
-        return subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True).stdout
+        environment = {**os.environ, **({"REDISCLI_AUTH": self.password} if self.password else {})}
+        return subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True, text=True, errors="replace", env=environment).stdout
 
     def num_calls(self, command):
         found = [line for line in self.run("INFO", "commandstats").splitlines() if line.startswith(f"cmdstat_{command}:calls=")]
@@ -57,39 +69,76 @@ def listens(port):
     return False
 
 
-class SlowNetwork:
-    """A port whose bytes reach another one `delay` seconds later, and back. `delay` may be changed."""
+def shut(pair):
+    for one in pair:
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)  # which wakes who reads
+        one.close()
 
-    def __init__(self, port, delay):
-        self.target, self.delay, self.is_over = port, delay, threading.Event()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+
+class Network:
+    """A port whose bytes reach another one `delay` seconds later, and back. `delay` may be changed, and cut() breaks it for a while."""
+
+    def __init__(self, port, delay=0.0, password=""):
+        self.target, self.delay, self.password, self.is_over = port, delay, password, False
+        self.open, self.num_cut, self.lock = set(), 0, threading.Lock()  # pairs of sockets; those that cut() has closed
+        self.listen(0)
         self.port = self.listener.getsockname()[1]
 
     def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
         return self
 
     def __exit__(self, *_):
-        self.is_over.set()
-        self.listener.close()
+        self.is_over = True
+        self.close()
 
     @property
     def url(self):
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://:{self.password}@127.0.0.1:{self.port}" if self.password else f"redis://127.0.0.1:{self.port}"
 
-    def accept(self):
-        while not self.is_over.is_set():
+    def cut(self, seconds):
+        """Closes every connection, whatever is on its way, and refuses others for so long."""
+        self.close()
+        time.sleep(seconds)
+        self.listen(self.port)
+
+    def listen(self, port):
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=256)
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # which wakes accept()
+        self.listener.close()
+        with self.lock:
+            pairs, self.open = self.open, set()
+        self.num_cut += len(pairs)
+        for pair in pairs:
+            shut(pair)
+
+    def accept(self, listener):
+        while not self.is_over:
             try:
-                near = self.listener.accept()[0]
+                near = listener.accept()[0]
+            except OSError:
+                return  # it is closed
+            try:
                 far = socket.create_connection(("127.0.0.1", self.target))
             except OSError:
-                continue  # this one, or the listener is closed
+                near.close()
+                continue
             for one in (near, far):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.relay(near, far)
-            self.relay(far, near)
+            with self.lock:
+                if listener is self.listener and listener.fileno() >= 0:
+                    self.open.add((near, far))
+                else:  # cut meanwhile
+                    shut((near, far))
+                    return
+            self.relay(near, far, (near, far))
+            self.relay(far, near, (near, far))
 
-    def relay(self, source, target):
+    def relay(self, source, target, pair):
         """Threads: one that notes when bytes came, one that sends them on when they are due. None: their end."""
         packets, changed = deque(), threading.Condition()
 
@@ -113,9 +162,9 @@ class SlowNetwork:
                 time.sleep(max(0.0, due - time.monotonic()))
                 with contextlib.suppress(OSError):
                     target.sendall(data)
-            for one in (source, target):
-                with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+            with self.lock:
+                self.open.discard(pair)
+            shut(pair)
 
         for work in (note, send):
             threading.Thread(target=work, daemon=True).start()
@@ -124,9 +173,9 @@ class SlowNetwork:
 class Proxy:
     """`transept proxy` on a port of its own."""
 
-    def __init__(self, binary, broker):
+    def __init__(self, binary, broker, *flags):
         self.port = free_port()
-        self.process = subprocess.Popen([str(binary), "proxy", "--broker", broker, "--port", str(self.port), "--quiet"], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen([str(binary), "proxy", "--broker", broker, "--port", str(self.port), "--quiet", *flags], stdin=subprocess.DEVNULL)
 
     def __enter__(self):
         assert wait_until(lambda: serving_status(self.port) == 200, 30, 0.05) is not None, "the proxy is not ready"
@@ -148,9 +197,9 @@ def serving_status(port):
     return 0
 
 
-def instance(binary, model, role, broker, *flags, port=0):
-    """A running one, whose name is its port's."""
-    return serving.Server(binary, model, "--role", role, "--broker", broker, "--threads", 1, *flags, port=port)
+def instance(binary, model, role, broker, *flags, **options):
+    """A running one, whose name is its port's. `options`: of a Server."""
+    return serving.Server(binary, model, "--role", role, "--broker", broker, "--threads", 1, *flags, **options)
 
 
 @contextlib.contextmanager

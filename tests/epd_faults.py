@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
-"""Faults of a fleet, with processes: tests/epd_faults.py [--transept PATH] [--only SUBSTR] [--minutes N] [--seed N]. Every row of epd_rows.py, of
-epd_mounts.py and of epd_redis.py, then N minutes of random kills and stops under load (epd_random.py). Needs Linux, the binary and the models of the
-tree; standard library only. Prints a line a row, and closes with `N passed, N failed`."""
+"""Faults of a fleet, with processes: tests/epd_faults.py [--transept PATH] [--only SUBSTR] [--minutes N] [--seed N]. Every row of epd_rows.py,
+epd_members.py, epd_mounts.py, epd_redis.py, epd_redis_faults.py and epd_hostile.py, then N minutes of random kills, stops and cuts under load
+(epd_random.py). Needs Linux, the binary and the models of the tree; standard library only. Prints a line a row, and closes with
+`N passed, N failed`."""
 import argparse
 import random
 import sys
 from pathlib import Path
 
+import epd_hostile
+import epd_members
 import epd_mounts
+import epd_random
 import epd_redis
+import epd_redis_faults
 import epd_rows
 import harness
 import serving
-from epd_random import random_faults, random_faults_speech
+
+MODULES = [epd_rows, epd_members, epd_mounts, epd_redis, epd_redis_faults, epd_hostile, epd_random]
 
 
 def main():
@@ -28,7 +34,7 @@ def main():
     outcome = harness.Outcome()
     setup = epd_rows.FaultSetup(options.transept.resolve(), options.seed, options.minutes)
     try:
-        for row in [*epd_rows.QUICK, *epd_rows.SLOW, *epd_mounts.ROWS, *epd_redis.ROWS, random_faults, random_faults_speech]:
+        for row in (row for module in MODULES for row in (*getattr(module, "QUICK", ()), *module.SLOW)):
             if options.only in row.__name__:
                 harness.run_case(row, setup, outcome)
     finally:

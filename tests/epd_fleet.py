@@ -24,6 +24,46 @@ def num_unused(blocks):
     return sum(blocks[kind] for kind in ("free", "pinned", "cached", "prefixes"))
 
 
+def names_of(shape):
+    """Of a shape such as 1E2D: e0, p0, p1."""
+    return [f"e{i}" for i in range(int(shape[0]))] + [f"p{i}" for i in range(int(shape[2]))]
+
+
+def is_busy(state):
+    """Of an instance's /debug/state. Rows that nobody uses lie in blocks of idle tables (pinned), which are as good as free: what is neither is a block
+    of a request or a reservation."""
+    blocks = state["blocks"]
+    return bool(state["running"] or state["waiting"] or state["swapped"] or state["queue"]["requests"] or num_unused(blocks) != blocks["total"])
+
+
+def busy(fleet):
+    """What is in use in one: name -> its state; {}: nothing."""
+    found = {}
+    for name in fleet.names:
+        try:
+            state = fleet.state_of(name)
+        except (OSError, wire.Cut) as error:
+            found[name] = repr(error)
+            continue
+        if is_busy(state):
+            found[name] = state
+    return found
+
+
+def metric_of(port, name, **labels):
+    """The sum of transept_`name` over the series that have the labels."""
+    found = re.findall(rf"^transept_{name}{{(.*)}} (\S+)$", wire.ask(port, wire.get("/metrics")).body.decode(), re.M)
+    return sum(float(value) for said, value in found if all(f'{label}="{is_so}"' in said for label, is_so in labels.items()))
+
+
+def stop_for(fleet, name, seconds):
+    fleet.send(name, signal.SIGSTOP)
+    try:
+        time.sleep(seconds)
+    finally:
+        fleet.send(name, signal.SIGCONT)
+
+
 def free_port():
     """One that P listens on again after its restart."""
     with socket.socket() as one:
@@ -48,11 +88,12 @@ def resident_bytes(pid):
 
 
 class Fleet(serving.Server):
-    """As a Server, whose port is that of P and whose process is the launcher. Sockets lie in a folder of its own, `folder`."""
+    """As a Server, whose port is that of P (of the proxy, if there are several) and whose process is the launcher. Sockets lie in a folder of its own,
+    `folder`."""
 
     def __init__(self, binary, model, shape, *flags, wait=True):
         self.folder = Path(tempfile.mkdtemp(prefix="epd"))
-        self.names = [f"e{i}" for i in range(int(shape[0]))] + ["p0"]
+        self.names = names_of(shape)
         self.started = set()  # every process that was seen
         self.read_bytes, self.rest, self.lines = 0, "", []
         self.port = free_port()
@@ -130,11 +171,7 @@ class Fleet(serving.Server):
         return wait_again
 
     def stop_for(self, name, seconds):
-        self.send(name, signal.SIGSTOP)
-        try:
-            time.sleep(seconds)
-        finally:
-            self.send(name, signal.SIGCONT)
+        stop_for(self, name, seconds)
 
     def words(self):
         return "\n".join(self.told()[-25:])
@@ -142,24 +179,11 @@ class Fleet(serving.Server):
     # ---- What they hold
 
     def state_of(self, name):
-        port = self.port if name == "p0" else self.port_of(name)
+        port = self.port if name == "p0" and "p1" not in self.names else self.port_of(name)
         return wire.ask(port, wire.get("/debug/state"), timeout=20).json()
 
     def busy(self):
-        """What is in use: name -> its state; {}: nothing. Rows that nobody uses lie in blocks of idle tables (pinned), which are as good as free:
-        what is neither is a block of a request or a reservation."""
-        found = {}
-        for name in self.names:
-            try:
-                state = self.state_of(name)
-            except (OSError, wire.Cut) as error:
-                found[name] = repr(error)
-                continue
-            blocks = state["blocks"]
-            if (state["running"] or state["waiting"] or state["swapped"] or state["queue"]["requests"] or
-                    num_unused(blocks) != blocks["total"]):
-                found[name] = state
-        return found
+        return busy(self)
 
     def held(self):
         """name -> (resident bytes, descriptors)"""

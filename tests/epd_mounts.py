@@ -28,6 +28,13 @@ for place in / /tmp /run /var /home; do mountpoint -q "$place" && mount -o remou
 ! touch /tmp/of-epd-mounts 2>/dev/null || exit 1
 touch "$TMPDIR/x" && rm "$TMPDIR/x"
 """
+# Where sockets would lie: a file system that cannot be written, one without room for a file more, and one without room for a byte.
+NO_FOLDER = {
+    "Read-only file system": 'for place in "$TMPDIR" /tmp; do mount --bind "$place" "$place"; mount -o remount,bind,ro "$place"; done\n',
+    "No space left on device": 'for place in "$TMPDIR" /tmp; do mount -t tmpfs -o nr_inodes=1 full "$place"; done\n',
+    "No space left on device: of bytes": 'for place in "$TMPDIR" /tmp; do mount -t tmpfs -o size=4k full "$place"; head -c 8192 /dev/zero 2>/dev/null '
+                                         '> "$place/x" || true; done\n',
+}
 
 
 def command(script):
@@ -81,4 +88,19 @@ def a_root_that_is_read_only(setup):
     works_behind(setup, READ_ONLY, TEXT_MODEL)
 
 
-ROWS = [shared_memory_of_256_mb, no_shared_memory, no_shared_memory_speech, a_root_that_is_read_only]
+def nowhere_for_sockets(setup):
+    """An error of the start that says what is wrong with which folder; nothing is left behind."""
+    for why, script in NO_FOLDER.items():
+        if reason := why_not(script):
+            raise harness.Skip(reason)
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # not below /tmp, which is mounted, too
+            done = subprocess.run([*command(script), str(setup.binary), "serve", str(TEXT_MODEL), "--epd", "1E1D", "--port", "0"], timeout=60,
+                                  env={**os.environ, "TMPDIR": folder, "XDG_RUNTIME_DIR": folder}, capture_output=True, text=True)
+            said = done.stdout + done.stderr
+            assert done.returncode == 2, (why, done.returncode, said)
+            assert why.split(":")[0] in said and folder in said, said
+            assert not list(Path(folder).iterdir()), f"left behind: {list(Path(folder).iterdir())}"
+            setup.say(said.strip().splitlines()[-1].replace(folder, "$TMPDIR"))
+
+
+SLOW = [shared_memory_of_256_mb, no_shared_memory, no_shared_memory_speech, a_root_that_is_read_only, nowhere_for_sockets]

@@ -1,7 +1,7 @@
 """Rows of faults of a fleet whose broker is a Redis server."""
 import time
 
-from epd_by_hand import Proxy, Redis, SlowNetwork, instances
+from epd_by_hand import Proxy, Redis, Network, instances
 from epd_load import LATE, REFUSED, ask
 from epd_rows import KV_MEMORY, REQUEST_TIMEOUT, answers_go_on
 from serving import SPEECH_MODEL, TEXT_MODEL
@@ -20,7 +20,7 @@ def latency(setup, port, model, count):
 def slow_redis(setup, model, seconds):
     """So long to Redis and back: what is answered is right, the rest is told in time, and nobody is taken for dead; when the delay ends everything is
     answered at once."""
-    with Redis() as redis, SlowNetwork(redis.port, seconds / 2) as network, \
+    with Redis() as redis, Network(redis.port, seconds / 2) as network, \
             instances(setup.binary, model, "2E2D", network.url, *FLAGS) as (encoders, decoders), Proxy(setup.binary, network.url) as proxy:
         slow = latency(setup, proxy.port, model, 3)
         with setup.load(proxy, model, num_clients=3) as load:
@@ -55,4 +55,4 @@ def redis_200_ms_away_speech(setup):
     slow_redis(setup, SPEECH_MODEL, 0.2)
 
 
-ROWS = [redis_20_ms_away, redis_20_ms_away_speech, redis_200_ms_away, redis_200_ms_away_speech]
+SLOW = [redis_20_ms_away, redis_20_ms_away_speech, redis_200_ms_away, redis_200_ms_away_speech]

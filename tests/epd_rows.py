@@ -24,6 +24,7 @@ REQUEST_TIMEOUT = 30  # s; less than a client's deadline
 IDLE_WITHIN = 10      # s, after the last answer
 MORE_DESCRIPTORS = 8
 FETCHERS = 32         # threads of an encode instance, each with a connection to P that stays open
+CLIENTS = 8           # at once, at most: a proxy keeps as many connections to each decode instance
 MORE_MEMORY = 24 << 20
 KV_MEMORY = "16MiB"   # so that a load fills it, and memory that is touched for the first time is no growth
 
@@ -73,15 +74,17 @@ class FaultSetup(harness.Setup):
         self.say(f"nothing in use after {took:.1f} s")
 
     def holds_no_more(self, fleet, before, bound=20):
-        """`before`: Fleet.held() after the load has been there once. Of descriptors, what Fleet.at_start says and a connection a fetcher."""
-        num_encoders = len(fleet.names) - 1
-        fetchers = {LAUNCHER: 0, "p0": FETCHERS * num_encoders}
+        """`before`: Fleet.held() after the load has been there once. Of descriptors, what Fleet.at_start says and a connection a fetcher (a client)."""
+        kinds = Counter(name[0] for name in fleet.names)
+        fetchers = {name: FETCHERS * kinds["p"] if name[0] == "e" else FETCHERS * kinds["e"] + CLIENTS for name in fleet.names}
+        fetchers["proxy"] = CLIENTS * kinds["p"]
+        fetchers[LAUNCHER] = CLIENTS * kinds["p"] if kinds["p"] > 1 else 0  # which is a proxy then
 
         def more():
             now = fleet.held()
             found = {}
             for name, (memory, descriptors) in now.items():
-                most = fleet.at_start[name][1] + fetchers.get(name, FETCHERS) + MORE_DESCRIPTORS
+                most = fleet.at_start[name][1] + fetchers.get(name, 0) + MORE_DESCRIPTORS
                 if descriptors > most or (self.sanitizer == "none" and memory > before[name][0] + MORE_MEMORY):
                     found[name] = (memory, descriptors, f"at most {before[name][0] + MORE_MEMORY} and {most}")
             return found if len(now) == len(before) else {"those who run": list(now)}
@@ -94,7 +97,7 @@ class FaultSetup(harness.Setup):
 
     def warm(self, fleet, model=TEXT_MODEL, seconds=2.0):
         """Answers before the fault. What the fleet holds then, idle."""
-        with self.load(fleet, model, num_clients=8) as load:
+        with self.load(fleet, model, num_clients=CLIENTS) as load:
             assert wait_until(lambda: load.num_answered() >= 16, 60) is not None, counts(load.replies)
             time.sleep(seconds)
         self.check(load.replies, model)

@@ -112,7 +112,7 @@ def server_tests(binary, log, scale=1.0):
 
 
 def fleet_faults(binary, log, minutes=10):
-    """tests/epd_faults.py: a fleet on one machine, whose processes are killed and stopped under load."""
+    """tests/epd_faults.py: fleets whose processes are killed and stopped, and whose network is cut, under load."""
     return run_suite([sys.executable, "tests/epd_faults.py", "--transept", str(binary), "--minutes", str(minutes)], log)
 
 
