@@ -24,9 +24,37 @@ def command(*words):
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
+def fingerprint(port):
+    """Of the model, from the record of the decode instance: behind version, name, incarnation, role, URL and address of rows (local_codec.cc)."""
+    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answer:
+        connection.sendall(command(b"GET", b"transept:default:instance:p0"))
+        record = answer.read(int(answer.readline()[1:]))
+    at = 0
+
+    def varint():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte, at = record[at], at + 1
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    def text():
+        nonlocal at
+        size = varint()
+        at += size
+        return record[at - size:at]
+
+    varint(), text(), varint(), varint(), text(), text()
+    model = text()
+    assert len(model) == 32, record
+    return model
+
+
 def announcements(fleet, num_positions, width):
     """Frames of the fleet's encode instance for inputs that never come: each asks for room."""
-    model = bytes.fromhex(fleet.redis.run("--raw", "SMEMBERS", "transept:default:models").split()[0])
+    model = fingerprint(fleet.redis.port)
     incarnation = int(fleet.redis.run("KEYS", "transept:default:frames:e0:*:0").split()[0].split(":")[-2])
     ec_frames.INCARNATION, ec_frames.MODEL = incarnation, model
     found = []

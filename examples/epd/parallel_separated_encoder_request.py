@@ -4,12 +4,15 @@ decode instance; then the request goes to the decode instance, which only decode
 
     python3 examples/epd/parallel_separated_encoder_request.py --port_encode 19534 --port_prefill_decode 19535 --model_path g2p --text "encoder"
     python3 examples/epd/parallel_separated_encoder_request.py --model_path openai/whisper-tiny --audio_path talk.mp3 --num_requests 8
+    python3 examples/epd/parallel_separated_encoder_request.py --model_path microsoft/trocr-base-printed --image_path line.png --num_requests 8
 
 Audio goes to the decode instance at once: where a window of it begins is known when the window before is decoded, so the decode instance has
-windows encoded itself. Clients that want one address talk to the proxy instead. Needs openai, else the standard library alone.
+windows encoded itself. So does a picture, as a chat: the decode instance knows what the model makes of one, and has it encoded. Clients that want one address talk to the proxy instead. Needs openai, else the standard library alone.
 """
 import argparse
+import base64
 import json
+import mimetypes
 import os
 import re
 import socket
@@ -26,8 +29,8 @@ except ImportError:
     sys.exit("this needs the official client: pip install openai")
 
 TEXT = "encoder decoder"
-# What a server says that its model does -> what it takes, and the flag for that.
-TAKES = {"text": ("text", "--text"), "transcription": ("audio", "--audio_path")}
+# What a model takes -> the flag for that, and what messages call it.
+TAKES = {"image": ("--image_path", "images"), "audio": ("--audio_path", "audio"), "text": ("--text", "text")}
 
 
 class Failed(Exception):
@@ -71,17 +74,20 @@ def served_model(api, options):
     named = [one for one in models if one.id in (options.model_path, served_name(options.model_path))]
     if not named:
         raise Failed(f"--model_path {options.model_path}: the decode instance serves {', '.join(one.id for one in models)}")
-    return named[0].id, (named[0].model_extra or {}).get("transept", {}).get("task", "text")
+    modalities = (named[0].model_extra or {}).get("transept", {}).get("modalities") or ["text"]  # of media: none is text
+    return named[0].id, next((one for one in TAKES if one in modalities), modalities[0])
 
 
-def check_input(options, name, task):
-    """The input has to be what the model takes."""
-    given = "images" if options.image_path else "audio" if options.audio_path else "text"
-    takes, flag = TAKES.get(task, (task, "none of this client"))
+def check_input(options, name, takes):
+    """The input has to be what the model takes. Returns it."""
+    given = "image" if options.image_path else "audio" if options.audio_path else "text"
     if given != takes:
-        raise Failed(f"the instances serve {name}, a model that takes no {given}; it takes {takes}: {flag}")
-    if options.audio_path and not os.path.isfile(options.audio_path):
-        raise Failed(f"{options.audio_path}: no such file")
+        flag, word = TAKES.get(takes, ("none of this client", takes))
+        raise Failed(f"the instances serve {name}, a model that takes no {TAKES[given][1]}; it takes {word}: {flag}")
+    path = options.image_path or options.audio_path
+    if path and not os.path.isfile(path):
+        raise Failed(f"{path}: no such file")
+    return given
 
 
 def encode(options, prompt, request_id):
@@ -116,16 +122,29 @@ def transcribe(api, options, name, index):
     return answer.text.strip(), "the decode instance had it encoded"
 
 
+def describe(api, options, name, index):
+    """What the model says of a picture, which is sent within the request."""
+    with open(options.image_path, "rb") as file:
+        content = base64.b64encode(file.read()).decode()
+    kind = mimetypes.guess_type(options.image_path)[0] or "application/octet-stream"
+    picture = {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{content}"}}
+    answer = api.chat.completions.create(model=name, messages=[{"role": "user", "content": [picture]}])
+    return answer.choices[0].message.content or "", "the decode instance had it encoded"
+
+
+ASK = {"text": complete, "audio": transcribe, "image": describe}
+
+
 def main():
     options = parse_arguments()
     api = openai.OpenAI(base_url=f"http://{options.host}:{options.port_prefill_decode}/v1", api_key="none", max_retries=0, timeout=600)
-    name, task = served_model(api, options)
-    check_input(options, name, task)
+    name, takes = served_model(api, options)
+    ask = ASK[check_input(options, name, takes)]
 
     def run(index):
         begin = time.monotonic()
         try:
-            text, words = (transcribe if options.audio_path else complete)(api, options, name, index)
+            text, words = ask(api, options, name, index)
         except (Failed, openai.OpenAIError) as error:
             return f"request {index}: FAILED: {error}", False
         return f"request {index}: {text!r} in {1000 * (time.monotonic() - begin):.1f} ms ({words})", True

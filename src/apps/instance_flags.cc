@@ -59,7 +59,8 @@ std::vector<FlagSpec> instance_flags() {
        "instance for those that are not sent yet, or kept to be sent again",
        kFleet},
       {"ec-secret-file", "FILE", "",
-       "secret that all instances share, at least 16 bytes; without one they believe each other on this machine alone",
+       "secret that all instances share, at least 16 bytes; without one they believe each other on this machine alone, "
+       "and do not start with a broker or an address of rows that others reach",
        kFleet},
       {"max-num-injected-tokens", "N", "four times --max-num-encoder-tokens",
        "rows from encode instances that a decode instance takes in a step", kFleet},

@@ -203,7 +203,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kCpu, .group = feature_groups::kModels, .name = "the processor: generic x86-64, AVX2, AVX-512", .flags = "--device, --isa"},
     {.feature = Feature::kVulkan, .group = feature_groups::kModels, .name = "a GPU by Vulkan, tested on lavapipe alone: float32 arithmetic and KV, weights of 16 and 32 bits, one rank, no encode slices, no shortlists (docs/devices.md)", .flags = "--device"},
     {.feature = Feature::kOtherDevices, .group = feature_groups::kModels, .name = "other devices", .flags = "--device", .refusal = "this version runs on the processor, or on a Vulkan device"},
-    {.feature = Feature::kSeparatedEncoder, .group = feature_groups::kModels, .name = "encoders in processes of their own, on one machine", .flags = "--epd, --role, --broker"},
+    {.feature = Feature::kSeparatedEncoder, .group = feature_groups::kModels, .name = "encoders in processes of their own, on one machine or several", .flags = "--epd, --role, --broker"},
     {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism: 2, 4 or 8 processes of one host, or of several, hold the model together, with one process's bits, where they divide its heads", .flags = "--tensor-parallel-size, --nnodes"},
     {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism: stages of layers on 2 to 8 processes, with one process's bits; one step is in flight at a time, so it brings memory and no speed", .flags = "--pipeline-parallel-size, --pipeline-layers, --nnodes"},
 };

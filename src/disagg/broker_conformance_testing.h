@@ -53,6 +53,7 @@ inline InstanceRecord record_of(std::string name, uint64_t incarnation) {
   record.is_draining = true;
   record.last_error = "an input\nwas refused";
   record.last_error_age = std::chrono::seconds(7);
+  record.secret_mark = "0123456789abcdef0123456789abcdef";
   return record;
 }
 

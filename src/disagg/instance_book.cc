@@ -27,6 +27,9 @@ Status check_instance_record(const InstanceRecord& record) {
   RETURN_IF_ERROR(check_ec_name("name", record.id.name));
   RETURN_IF_ERROR(check_address("url", record.url));
   RETURN_IF_ERROR(check_address("bulk_address", record.bulk_address));
+  if (record.secret_mark.size() > InstanceRecord::kMaxMarkBytes) {
+    return field_error("secret_mark", str_cat("has ", record.secret_mark.size(), " bytes"));
+  }
   if (record.last_error.size() <= InstanceRecord::kMaxErrorBytes) return ok_status();
   return field_error("last_error", str_cat("has ", record.last_error.size(), " bytes"));
 }

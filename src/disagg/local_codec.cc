@@ -131,6 +131,12 @@ void later_record_fields(A& archive, T& record) {
   archive.value("last_error_age", record.last_error_age);
 }
 
+// Later than those.
+template <typename A, typename T>
+void latest_record_fields(A& archive, T& record) {
+  archive.text("secret_mark", record.secret_mark, InstanceRecord::kMaxMarkBytes);
+}
+
 template <typename A, typename T>
 void whole_ticket_fields(A& archive, T& ticket) {
   ticket_fields(archive, ticket);
@@ -154,6 +160,7 @@ template <typename A, typename T>
 void whole_record_fields(A& archive, T& record) {
   record_fields(archive, record);
   later_record_fields(archive, record);
+  latest_record_fields(archive, record);
 }
 
 template <typename A, typename T>
@@ -309,6 +316,7 @@ StatusOr<InstanceRecord> decode_instance_record(std::span<const std::byte> bytes
   InstanceRecord record;
   record_fields(loader, record);
   if (has_more(loader)) later_record_fields(loader, record);
+  if (has_more(loader)) latest_record_fields(loader, record);
   RETURN_IF_ERROR(loader.reader().status());
   RETURN_IF_ERROR(check_instance_record(record));
   return record;

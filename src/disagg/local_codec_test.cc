@@ -114,9 +114,19 @@ TEST(LocalCodec, StoredTicketsAndRecordsMayHaveFewerOrMoreFields) {
   old_record.is_draining = false;
   old_record.last_error.clear();
   old_record.last_error_age = {};
+  old_record.secret_mark.clear();
   encode_instance_record(old_record, of_old);
+  of_old.pop_back();  // an empty mark
+  EXPECT_EQ(decode_instance_record(of_old).value(), old_record);
   of_old.resize(of_old.size() - 4);
   EXPECT_EQ(decode_instance_record(of_old).value(), old_record);
+  InstanceRecord marked = record_of("d0", 5);
+  marked.secret_mark = std::string(InstanceRecord::kMaxMarkBytes, 'a');
+  encode_instance_record(marked, bytes);
+  EXPECT_EQ(decode_instance_record(bytes).value(), marked);
+  marked.secret_mark += 'a';
+  encode_instance_record(marked, bytes);
+  EXPECT_FALSE(decode_instance_record(bytes).ok());
 }
 
 TEST(LocalCodec, TracesThatWouldForgeAHeaderOrALineAreRefused) {

@@ -3,6 +3,15 @@
 #include <utility>
 
 namespace transept {
+namespace {
+
+// Instances that do not fit together are no fault of the request: a client may try again, and a fallback helps.
+Status of_fleet(const Status& why) {
+  const bool is_of_fleet = absl::IsFailedPrecondition(why) || absl::IsPermissionDenied(why);
+  return is_of_fleet ? absl::UnavailableError(error_message(why)) : why;
+}
+
+}  // namespace
 
 uint64_t num_input_bytes(const EncoderItem& item) {
   const size_t num_values = item.features == nullptr ? 0 : item.features->values.size() + item.features->extras.size();
@@ -10,8 +19,9 @@ uint64_t num_input_bytes(const EncoderItem& item) {
 }
 
 TicketAsker::TicketAsker(const Options& options, std::shared_ptr<Broker> broker)
-    : options_(options),
-      offers_(options, std::move(broker), [this](const EcInput& input, const Status& why) { fail(input, why); }) {}
+    : options_(options), offers_(options, std::move(broker), [this](const EcInput& input, const Status& why) {
+        fail(input, of_fleet(why));
+      }) {}
 
 void TicketAsker::start(std::shared_ptr<EcInbox> inbox) {
   const MutexLock lock(mutex_);
@@ -47,9 +57,7 @@ std::shared_ptr<const EncoderItem> TicketAsker::find(const EcInput& input) const
 }
 
 bool TicketAsker::refuse(const EcInput& input, const Status& why) {
-  // Of fleets whose instances do not fit together, not of the request: a client may try again, and a fallback helps.
-  const bool is_of_fleet = absl::IsFailedPrecondition(why);
-  if (!fail(input, is_of_fleet ? absl::UnavailableError(error_message(why)) : why)) return false;
+  if (!fail(input, of_fleet(why))) return false;
   offers_.withdraw(input);
   return true;
 }

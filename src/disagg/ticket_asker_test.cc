@@ -175,6 +175,57 @@ TEST_F(TicketAskerTest, SaysWhyAnotherModelIsAnotherOne) {
   }
 }
 
+std::shared_ptr<const EcSecret> secret_of(std::string_view text) {
+  return std::make_shared<const EcSecret>(std::as_bytes(std::span(text)));
+}
+
+TEST_F(TicketAskerTest, AnEncodeInstanceOfAnotherSecretIsNone) {
+  options_.wait_for_encoders = milliseconds(50);
+  options_.offer_again = milliseconds(5);
+  const auto one = secret_of("0123456789abcdef"), other = secret_of("0123456789abcdeg");
+  const struct {
+    std::shared_ptr<const EcSecret> here, there;
+    const char* message;
+  } cases[] = {
+      {one, other, "e0 has another --ec-secret-file than this instance"},
+      {one, nullptr, "e0 has no --ec-secret-file, and this instance has one"},
+      {nullptr, one, "e0 has an --ec-secret-file, and this instance has none"},
+  };
+  for (const auto& [here, there, message] : cases) {
+    InstanceRecord record;
+    record.id = encoder_;
+    record.role = InstanceRole::kEncode;
+    if (there != nullptr) record.secret_mark = there->mark();
+    ASSERT_EQ(encoders_.announce(record, seconds(100)), ok_status());
+    options_.secret = here;
+    start();
+    asker_->ask(ask_of("r1"));
+    EXPECT_EQ(encoders_.take(encoder_, queue_of({}, there.get()), milliseconds(20)).value(), std::nullopt)
+        << "it takes no ticket whose input it would not be given";
+    const EcAskFailed failed = failure();
+    EXPECT_TRUE(absl::IsUnavailable(failed.why)) << failed.why;
+    EXPECT_THAT(error_message(failed.why), HasSubstr(message));
+  }
+}
+
+TEST_F(TicketAskerTest, BesideAnEncodeInstanceOfAnotherSecretThatOfTheFleetTakesTheTicket) {
+  options_.wait_for_encoders = milliseconds(50);
+  options_.offer_again = milliseconds(5);
+  options_.secret = secret_of("0123456789abcdef");
+  encoder_is_there();
+  InstanceRecord record;
+  record.id = {"e1", 12};
+  record.role = InstanceRole::kEncode;
+  record.secret_mark = options_.secret->mark();
+  ASSERT_EQ(encoders_.announce(record, seconds(100)), ok_status());
+  start();
+  asker_->ask(ask_of("r1"));
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(asker_->num_asked(), 1u);
+  EXPECT_EQ(take(milliseconds(5)), std::nullopt);
+  EXPECT_TRUE(encoders_.take(record.id, queue_of({}, options_.secret.get()), seconds(10)).value().has_value());
+}
+
 TEST_F(TicketAskerTest, WaitsOnceIfToldSo) {
   options_.wait_for_encoders = seconds(1);
   options_.offer_again = milliseconds(5);

@@ -15,7 +15,11 @@ TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 TicketOffers::TicketOffers(const Options& options, std::shared_ptr<Broker> broker,
                            std::function<void(const EcInput& input, const Status& why)> fail)
-    : options_(options), broker_(std::move(broker)), tell_(std::move(fail)), thread_([this] { run(); }) {}
+    : options_(options),
+      own_mark_(options.secret == nullptr ? "" : options.secret->mark()),
+      broker_(std::move(broker)),
+      tell_(std::move(fail)),
+      thread_([this] { run(); }) {}
 
 TicketOffers::~TicketOffers() {
   {
@@ -115,7 +119,9 @@ void TicketOffers::collect_due(TimePoint now, std::vector<Offer>& due) {
 void TicketOffers::offer(const Offer& offer, TimePoint now) {
   const EcInput input = input_of(offer.ticket.key);
   if (const Status may = check_wait(offer, now); !may.ok()) return fail(input, may);
-  const Status offered = broker_->offer(offer.ticket);
+  Ticket ticket = offer.ticket;
+  ticket.model = queue_of(ticket.model, options_.secret.get());
+  const Status offered = broker_->offer(ticket);
   if (absl::IsUnavailable(offered)) {
     broker_is_away(now);
     return offer_later(input, now + options_.retry);
@@ -137,9 +143,10 @@ void TicketOffers::look_for_encoders(TimePoint now) {
   last_seen_.clear();
   for (const InstanceRecord& peer : *peers) {
     if (peer.role == InstanceRole::kDecode) continue;
+    last_seen_.push_back({peer.model, explain_other_secret(peer, own_mark_)});
+    if (!last_seen_.back().other_secret.empty()) continue;
     Known& known = known_[peer.model.bytes];
     (peer.is_draining ? known.drains_at : known.at) = now;
-    last_seen_.push_back(peer.model);
   }
 }
 
@@ -167,7 +174,7 @@ Status TicketOffers::check_wait(const Offer& offer, TimePoint now) {
   const bool may_be_taken = known.at != TimePoint::min() && offer.offered <= known.at + options_.look_for_encoders;
   const TimePoint known_at = may_be_taken ? std::max(known.at, known.drains_at) : known.at;
   if (now - std::max({begin_of_wait(offer), known_at, back_at_}) < options_.wait_for_encoders) return ok_status();
-  return absl::UnavailableError(why_not(offer.ticket.model));
+  return why_not(offer.ticket.model);
 }
 
 TimePoint TicketOffers::begin_of_wait(const Offer& offer) {
@@ -176,16 +183,22 @@ TimePoint TicketOffers::begin_of_wait(const Offer& offer) {
   return waits_once_ ? *first_begin_ : offer.begin;
 }
 
-std::string TicketOffers::why_not(const ModelFingerprint& model) const {
+Status TicketOffers::why_not(const ModelFingerprint& model) const {
+  const auto stranger = std::ranges::find_if(
+      last_seen_, [&](const Seen& one) { return one.model == model && !one.other_secret.empty(); });
+  if (stranger != last_seen_.end()) {
+    return absl::PermissionDeniedError(str_cat("no encode instance of this fleet is there: ", stranger->other_secret));
+  }
   const auto other =
-      std::find_if(last_seen_.rbegin(), last_seen_.rend(), [&](const auto& one) { return one != model; });
-  if (other == last_seen_.rend()) return "no encode instance is there";
+      std::find_if(last_seen_.rbegin(), last_seen_.rend(), [&](const Seen& one) { return one.model != model; });
+  if (other == last_seen_.rend()) return absl::UnavailableError("no encode instance is there");
   const MutexLock lock(mutex_);
-  const bool is_explained = !explained_.second.empty() && explained_.first == *other;
-  return str_cat("no encode instance of this model is there: ",
-                 is_explained ? explained_.second
-                              : "those that are have another checkpoint, --dtype, --quantization, --ec-transfer-dtype "
-                                "or version");
+  const bool is_explained = !explained_.second.empty() && explained_.first == other->model;
+  return absl::UnavailableError(
+      str_cat("no encode instance of this model is there: ",
+              is_explained ? explained_.second
+                           : "those that are have another checkpoint, --dtype, --quantization, --ec-transfer-dtype "
+                             "or version"));
 }
 
 void TicketOffers::fail(const EcInput& input, const Status& why) {

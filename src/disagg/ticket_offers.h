@@ -32,10 +32,12 @@ class TicketOffers final {
     Duration retry = std::chrono::milliseconds(200);       // while the broker is away
     Duration wait_for_encoders = std::chrono::seconds(5);  // since one was known, or since the ticket was added
     Duration look_for_encoders = std::chrono::milliseconds(500);
+    std::shared_ptr<const EcSecret> secret;  // of the owner; null: none
   };
 
   // `fail` is called on the thread, at most once for a ticket, which is withdrawn then. Errors: kResourceExhausted, the
-  // queue is full; kUnavailable, no encode instance of the model is there.
+  // queue is full; kUnavailable, no encode instance of the model is there; kPermissionDenied, those that are there have
+  // another secret, which the message says.
   TicketOffers(const Options& options, std::shared_ptr<Broker> broker,
                std::function<void(const EcInput& input, const Status& why)> fail);
   // What is offered is withdrawn. `fail` is not called any more.
@@ -74,6 +76,10 @@ class TicketOffers final {
     TimePoint at = TimePoint::min();         // an encode instance that takes tickets
     TimePoint drains_at = TimePoint::min();  // one that drains: it may have what was offered
   };
+  struct Seen {
+    ModelFingerprint model;
+    std::string other_secret;  // explain_other_secret()
+  };
   using Model = std::array<std::byte, 32>;  // ModelFingerprint::bytes
 
   void run();
@@ -86,10 +92,11 @@ class TicketOffers final {
   void offer_later(const EcInput& input, TimePoint at, bool is_offered = false);
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove(std::map<EcInput, Offered>::iterator offered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string why_not(const ModelFingerprint& model) const;
+  Status why_not(const ModelFingerprint& model) const;
   TimePoint begin_of_wait(const Offer& offer);
 
   const Options options_;
+  const std::string own_mark_;  // of the secret
   const std::shared_ptr<Broker> broker_;
   const std::function<void(const EcInput& input, const Status& why)> tell_;
   mutable Mutex mutex_;
@@ -108,8 +115,8 @@ class TicketOffers final {
   std::optional<TimePoint> first_begin_;     // of the first ticket
   bool is_away_ = false;                     // the broker
   TimePoint away_since_ = TimePoint::max();  // the broker
-  std::map<Model, Known> known_;             // encode instances, by model
-  std::vector<ModelFingerprint> last_seen_;  // the models of those that were there at the last look
+  std::map<Model, Known> known_;             // encode instances of the owner's secret, by model
+  std::vector<Seen> last_seen_;              // those that were there at the last look
   std::thread thread_;
 };
 

@@ -42,7 +42,10 @@ bool is_passing(const Status& status) { return absl::IsUnavailable(status) || ab
 }  // namespace
 
 TicketTaker::TicketTaker(const Options& options, std::shared_ptr<Broker> broker, EncodeIntake& intake)
-    : options_(options), broker_(std::move(broker)), intake_(intake) {
+    : options_(options),
+      queue_(queue_of(options.model, options.client.secret.get())),
+      broker_(std::move(broker)),
+      intake_(intake) {
   for (int32_t i = 0; i < options_.max_in_work; ++i) workers_.emplace_back([this] { run_worker(); });
   taker_ = std::thread([this] { run_taker(); });
 }
@@ -137,7 +140,7 @@ void TicketTaker::run_taker() {
 // has not.
 void TicketTaker::take_one(bool is_busy) {
   const Duration wait = is_busy ? Duration::zero() : options_.take_wait;
-  const auto taken = broker_->take(options_.self, options_.model, wait);
+  const auto taken = broker_->take(options_.self, queue_, wait);
   if (!taken.ok()) {
     const MutexLock lock(mutex_);
     if (!is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.retry);

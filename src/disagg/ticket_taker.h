@@ -47,7 +47,7 @@ class TicketTaker final {
  public:
   struct Options {
     InstanceId self;
-    ModelFingerprint model;
+    ModelFingerprint model;    // and client.secret: queue_of() them
     std::string bulk_address;  // of this instance; "": it reaches every consumer
     InstanceClient::Options client;
     int32_t max_in_work = 32;      // tickets, and threads
@@ -119,6 +119,7 @@ class TicketTaker final {
   void note_error(const Status& status);
 
   const Options options_;
+  const ModelFingerprint queue_;  // whose tickets it takes
   const std::shared_ptr<Broker> broker_;
   EncodeIntake& intake_;
   mutable Mutex mutex_;

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "encoder_cache/ec_body.h"
+#include "encoder_cache/ec_secret.h"
 #include "encoder_cache/ec_transfer.h"
 
 namespace transept {
@@ -49,16 +50,27 @@ struct InstanceRecord {
   static constexpr size_t kMaxErrorBytes = 200;
   std::string last_error;
   Duration last_error_age{};
+  // EcSecret::mark(); empty: it has no secret, or is of a build that does not say.
+  static constexpr size_t kMaxMarkBytes = 32;
+  std::string secret_mark;
 
   bool operator==(const InstanceRecord&) const = default;
 };
+
+// Why an instance whose secret has `own_mark` (empty: it has none) and `peer` do not work together, as the end of a
+// sentence that names the peer; "": their secrets are the same.
+std::string explain_other_secret(const InstanceRecord& peer, std::string_view own_mark);
+
+// The queue of tickets for instances of this model: one of its own for each secret (null: none), so that no instance
+// takes a ticket whose input it would not be given.
+ModelFingerprint queue_of(const ModelFingerprint& model, const EcSecret* secret);
 
 // One encode that is asked for: a few hundred bytes. The input is fetched from the asker by the instance that
 // takes it.
 struct Ticket {
   EcKey key;
   ContentDigest digest;    // of the input
-  ModelFingerprint model;  // of the consumer: instances of it alone take the ticket
+  ModelFingerprint model;  // of the consumer; in a broker queue_of() it: who takes from that queue gets the ticket
   int32_t num_positions = 0;
   uint64_t num_bytes = 0;   // of the input, as it is fetched
   Duration time_left{};     // of the request, counted from the call that it travels with
@@ -90,8 +102,8 @@ class Broker {
   // Errors: kResourceExhausted, the queue is full (both numbers); kUnavailable; kAlreadyExists, this input is queued or
   // taken.
   virtual Status offer(const Ticket& ticket) = 0;
-  // Waits at most `wait` for a ticket of this model; nullopt: none came. Its time_left is that at this moment.
-  // Errors: kUnavailable.
+  // Waits at most `wait` for a ticket of this queue (Ticket::model); nullopt: none came. Its time_left is that at this
+  // moment. Errors: kUnavailable.
   virtual StatusOr<std::optional<Ticket>> take(const InstanceId& self, const ModelFingerprint& model,
                                                Duration wait) = 0;
   // Errors: kNotFound, the ticket went to another instance or is over; kUnavailable.

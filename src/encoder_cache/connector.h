@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "encoder_cache/ec_body.h"
 #include "encoder_cache/ec_sender.h"
@@ -58,8 +59,9 @@ struct EcAskFailed {  // an encode that was asked for will not come (engine/enco
 using EcEvent = std::variant<EcPeerMessage, EcSendEvent, EcSinkEvent, EcPathEvent, EcPeerGone, EcAskFailed>;
 
 // Events on their way to an engine, in order. Bounded: a peer's message that finds `max_messages` of them is dropped
-// and counted, and its sender repeats it; what transports and sinks say is never dropped, because there is a bounded
-// number of transfers. Thread-safe.
+// and counted, and its sender repeats it. Once a second peer is known, a peer may have as many messages here as places
+// are free, so one that says a lot leaves half of them to others. What transports and sinks say is never dropped,
+// because there is a bounded number of transfers. Thread-safe.
 class EcInbox final {
  public:
   EcInbox(size_t max_messages, std::function<void()> wake) : max_messages_(max_messages) { set_wake(std::move(wake)); }
@@ -76,12 +78,17 @@ class EcInbox final {
   int64_t num_dropped() const;
 
  private:
+  bool add_message(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const size_t max_messages_;
   mutable Mutex mutex_;
   std::shared_ptr<const std::function<void()>> wake_ ABSL_GUARDED_BY(mutex_);  // shared: it is called without the mutex
   std::vector<EcEvent> events_ ABSL_GUARDED_BY(mutex_);
   size_t begin_ ABSL_GUARDED_BY(mutex_) = 0;  // events before it were taken
   size_t num_messages_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<std::string, size_t> messages_of_ ABSL_GUARDED_BY(mutex_);  // by the peer's name; > 0
+  std::string first_peer_ ABSL_GUARDED_BY(mutex_);                                // that ever said anything
+  bool has_others_ ABSL_GUARDED_BY(mutex_) = false;                               // some other peer has, too
   int64_t num_dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

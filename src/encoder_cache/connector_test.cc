@@ -51,6 +51,27 @@ TEST(EcInboxTest, DropsMessagesThatFindItFull) {
   EXPECT_EQ(input_of_message(events[1]), 3u);
 }
 
+TEST(EcInboxTest, APeerThatSaysALotLeavesPlacesToOthers) {
+  EcInbox inbox(8, nullptr);
+  const auto say = [&](const char* name, uint64_t incarnation = 1) {
+    return inbox.put(EcPeerMessage{{name, incarnation}, EcQuery{{.request_id = "r"}}});
+  };
+  EXPECT_TRUE(say("f"));
+  std::vector<EcEvent> events;
+  inbox.take(1, events);
+  int num_taken = 0;
+  for (uint64_t i = 0; i < 100; ++i) num_taken += say("e", i) ? 1 : 0;
+  EXPECT_EQ(num_taken, 4) << "whatever its incarnation";
+  EXPECT_TRUE(say("f"));
+  EXPECT_TRUE(say("f"));
+  EXPECT_FALSE(say("f"));
+  EXPECT_TRUE(say("g"));
+  EXPECT_EQ(inbox.num_dropped(), 97);
+  inbox.take(100, events);
+  EXPECT_THAT(events, SizeIs(7));
+  EXPECT_TRUE(say("e"));
+}
+
 TEST(EcInboxTest, NeverDropsWhatTransportsSay) {
   EcInbox inbox(1, nullptr);
   ASSERT_TRUE(inbox.put(message(0)));

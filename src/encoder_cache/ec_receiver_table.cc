@@ -11,6 +11,8 @@ using E = EcReceiverEvent;
 using A = EcReceiverAction;
 using Kind = EcReceiverOutput::Kind;
 
+constexpr std::string_view kAsked = "(asked)";  // no instance has such a name
+
 EcReceiverOutput message(Kind kind, const InstanceId& to, const EcKey& key, EcVerdict verdict) {
   EcReceiverOutput output;
   output.kind = kind;
@@ -42,7 +44,8 @@ bool EcReceiverTable::is_compatible(const EcMeta& meta) const {
          !cache_.contradicts(meta);
 }
 
-void EcReceiverTable::on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs) {
+void EcReceiverTable::on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs,
+                                  bool is_asked) {
   const EcInput input = input_of(meta.key);
   Entry* entry = find(input);
   // What is over begins again with a newer attempt.
@@ -50,7 +53,7 @@ void EcReceiverTable::on_metadata(const InstanceId& from, const EcMeta& meta, Ti
     forget(input);
     entry = nullptr;
   }
-  if (entry == nullptr) return admit(from, meta, now, outputs);
+  if (entry == nullptr) return admit(from, meta, now, outputs, is_asked);
   EcVerdict refusal = EcVerdict::kGone;
   if (!entry->receiver.is_over() && (!is_compatible(meta) || !entry->receiver.has_same_output(meta))) {
     refusal = EcVerdict::kIncompatible;
@@ -72,25 +75,57 @@ void EcReceiverTable::refuse(const InstanceId& from, const EcKey& key, EcVerdict
   }
 }
 
-bool EcReceiverTable::may_wait(const InstanceId& from) const {
-  if (waiting_.size() >= options_.max_waiting) return false;
-  const auto own = waiting_of_.find(from.name);
-  return own == waiting_of_.end() || own->second < options_.max_waiting - waiting_.size();
+// Whether a further announcement of this peer may wait.
+bool EcReceiverTable::may_wait(const std::string& peer) const {
+  if (num_waiting_ >= options_.max_waiting || num_transfers() >= options_.max_transfers) return false;
+  const auto own = peers_.find(peer);
+  if (own == peers_.end()) return true;
+  if (own->second.waiting.size() >= options_.max_waiting - num_waiting_) return false;
+  return !has_others_ || own->second.num_transfers < options_.max_transfers - num_transfers();
+}
+
+bool EcReceiverTable::is_held_back(const Peer& peer) const {
+  if (!has_others_ || peer.num_slots == 0 || peer.waiting.empty()) return false;
+  const int64_t wanted = cache_.num_slots_for(entries_.at(peer.waiting.front()).receiver.meta().num_positions);
+  return peer.num_slots + wanted > cache_.num_freeable_slots() - wanted;
+}
+
+bool EcReceiverTable::is_held_back(const EcInput& input) const {
+  const auto entry = entries_.find(input);
+  if (entry == entries_.end() || entry->second.list != Entry::List::kWaiting) return false;
+  return is_held_back(peers_.at(entry->second.peer));
+}
+
+// The announcement that has waited longest, of those that are not held back; null: none waits.
+EcReceiverTable::Entry* EcReceiverTable::first_to_give() {
+  Entry* first = nullptr;
+  for (const auto& [name, peer] : peers_) {
+    if (peer.waiting.empty()) continue;
+    Entry& entry = entries_.at(peer.waiting.front());
+    if ((first == nullptr || entry.arrival < first->arrival) && !is_held_back(peer)) first = &entry;
+  }
+  return first;
 }
 
 // An announcement of an input that is not known here.
-void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs) {
+void EcReceiverTable::admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs,
+                            bool is_asked) {
   const EcInput input = input_of(meta.key);
   const auto answer = [&](EcVerdict verdict) { refuse(from, meta.key, verdict, outputs); };
   if (!is_compatible(meta)) return answer(EcVerdict::kIncompatible);
   if (cache_.has_use(input)) return answer(EcVerdict::kHit);  // its request found an equal output itself
   if (cache_.can_allocate_disag(meta) == AllocStatus::kNever) return answer(EcVerdict::kNever);
-  if (num_transfers() >= options_.max_transfers || !may_wait(from)) return answer(EcVerdict::kBusy);
+  const std::string peer = is_asked ? std::string(kAsked) : from.name;
+  if (first_peer_.empty()) first_peer_ = peer;
+  has_others_ = has_others_ || peer != first_peer_;
+  if (!may_wait(peer)) return answer(EcVerdict::kBusy);
   Entry& entry = entries_.try_emplace(input, Entry{EcReceiver(from, meta, now, options_.times)}).first->second;
+  entry.peer = peer;
+  entry.arrival = ++num_announced_;
+  settle_shares(entry);
   move_to(entry, Entry::List::kWaiting);
   timers_.move(input, entry.timer, entry.receiver.next_time());
-  const bool is_first = waiting_.size() == 1;
-  if (is_first && give_room(entry, now, outputs)) return;
+  if (first_to_give() == &entry && give_room(entry, now, outputs)) return;
   outputs.push_back(message(Kind::kAllocation, from, meta.key, EcVerdict::kWait));
 }
 
@@ -115,7 +150,7 @@ void EcReceiverTable::on_cancel(const InstanceId& from, const EcKey& key, TimePo
 
 // ---- Room
 
-// Returns false if there is none now. REQUIRES: the entry is the first that waits.
+// Returns false if there is none now. REQUIRES: the entry is first_to_give().
 bool EcReceiverTable::give_room(Entry& entry, TimePoint now, Outputs& outputs) {
   const EcMeta& meta = entry.receiver.meta();
   // An equal output may have come since the announcement, or a larger one of the same digest.
@@ -128,14 +163,18 @@ bool EcReceiverTable::give_room(Entry& entry, TimePoint now, Outputs& outputs) {
     case AllocStatus::kNever: step(entry, E::kNever, now, outputs); return true;
     case AllocStatus::kOk: break;
   }
+  const int64_t num_before = cache_.num_unwritten_slots();
   cache_.allocate_disag(meta);
+  entry.num_slots = cache_.num_unwritten_slots() - num_before;
+  peers_.at(entry.peer).num_slots += entry.num_slots;
   step(entry, cache_.is_written(input_of(meta.key)) ? E::kHit : E::kRoom, now, outputs);
   return true;
 }
 
 void EcReceiverTable::allocate_waiting(TimePoint now, int32_t max_given, Outputs& outputs) {
-  for (; max_given > 0 && !waiting_.empty(); --max_given) {
-    if (!give_room(entries_.at(waiting_.front()), now, outputs)) return;
+  for (; max_given > 0 && num_waiting_ > 0; --max_given) {
+    Entry* const first = first_to_give();
+    if (first == nullptr || !give_room(*first, now, outputs)) return;
   }
 }
 
@@ -269,11 +308,13 @@ EcStats EcReceiverTable::stats() const {
 // Does what a transition says, then brings lists and timers in line with the state. May forget old tombstones.
 void EcReceiverTable::settle(Entry& entry, const Actions& actions, Outputs& outputs) {
   for (const A action : actions) perform(entry, action, outputs);
+  // Before the shares: a peer without transfers is forgotten.
   if (entry.receiver.is_over()) {
     move_to(entry, Entry::List::kTombstones);
   } else {
     move_to(entry, entry.receiver.has_room() ? Entry::List::kNone : Entry::List::kWaiting);
   }
+  settle_shares(entry);
   timers_.move(input_of(entry.receiver.key()), entry.timer, entry.receiver.next_time());
   if (tombstones_.size() > options_.max_tombstones) forget(EcInput(tombstones_.front()));
 }
@@ -319,19 +360,33 @@ void EcReceiverTable::perform(Entry& entry, A action, Outputs& outputs) {
 void EcReceiverTable::move_to(Entry& entry, Entry::List list) {
   if (entry.list == list) return;
   if (entry.list == Entry::List::kWaiting) {
-    waiting_.erase(entry.place);
-    const auto own = waiting_of_.find(entry.peer);
-    if (--own->second == 0) waiting_of_.erase(own);
+    peers_.at(entry.peer).waiting.erase(entry.place);
+    --num_waiting_;
   }
   if (entry.list == Entry::List::kTombstones) tombstones_.erase(entry.place);
   entry.list = list;
   if (list == Entry::List::kNone) return;
-  if (list == Entry::List::kWaiting) {
-    entry.peer = entry.receiver.from().name;
-    ++waiting_of_[entry.peer];
-  }
-  std::list<EcInput>& target = list == Entry::List::kWaiting ? waiting_ : tombstones_;
+  const bool waits = list == Entry::List::kWaiting;
+  num_waiting_ += waits ? 1 : 0;
+  std::list<EcInput>& target = waits ? peers_.at(entry.peer).waiting : tombstones_;
   entry.place = target.insert(target.end(), input_of(entry.receiver.key()));
+}
+
+// Of the peer that the entry counts for. Those that were cancelled before they came count for none.
+void EcReceiverTable::settle_shares(Entry& entry) {
+  if (entry.peer.empty()) return;
+  using S = EcReceiverState;
+  const S state = entry.receiver.state();
+  if (state == S::kInjected || state == S::kClaimed || entry.receiver.is_over()) {
+    if (entry.num_slots > 0) peers_.at(entry.peer).num_slots -= std::exchange(entry.num_slots, 0);
+  }
+  const bool is_open = !entry.receiver.is_over();
+  if (std::exchange(entry.is_open, is_open) == is_open) return;
+  if (is_open) {
+    ++peers_[entry.peer].num_transfers;
+  } else if (const auto peer = peers_.find(entry.peer); --peer->second.num_transfers == 0) {
+    peers_.erase(peer);
+  }
 }
 
 // REQUIRES: it is over.
@@ -346,7 +401,8 @@ void EcReceiverTable::forget(const EcInput& input) {
 
 Status EcReceiverTable::check_invariants() const {
   size_t num_listed = 0, num_timed = 0, num_sinks = 0;
-  absl::flat_hash_map<std::string, size_t> waiting_of;
+  std::map<std::string, Peer> peers;
+  uint64_t last_arrival = 0;
   for (const auto& [input, entry] : entries_) {
     const EcReceiver& receiver = entry.receiver;
     const auto broken = [&, where = &input](std::string_view what) {
@@ -360,7 +416,9 @@ Status EcReceiverTable::check_invariants() const {
     if (entry.list != list) return broken("is in a wrong list");
     if (list != Entry::List::kNone && *entry.place != input) return broken("has a wrong place");
     num_listed += list != Entry::List::kNone ? 1 : 0;
-    if (waits) ++waiting_of[entry.peer];
+    if (entry.is_open == receiver.is_over() && !entry.peer.empty()) return broken("is counted wrongly");
+    if (entry.is_open) ++peers[entry.peer].num_transfers;
+    if (entry.num_slots > 0) peers[entry.peer].num_slots += entry.num_slots;
     if (entry.timer != receiver.next_time()) return broken("has a wrong timer");
     num_timed += entry.timer != TimePoint::max() ? 1 : 0;
     if (entry.timer != TimePoint::max() && !timers_.has(input, entry.timer)) return broken("has lost its timer");
@@ -373,9 +431,21 @@ Status EcReceiverTable::check_invariants() const {
     if (receiver.has_room() && !cache_.has_use(input)) return broken("has lost its room");
     const bool is_here = state == EcReceiverState::kInjected || state == EcReceiverState::kClaimed;
     if (receiver.has_room() && cache_.is_written(input) != is_here) return broken("is not what its room is");
+    if (entry.num_slots > 0 && (!receiver.has_room() || is_here)) return broken("counts for room that it has not");
   }
-  if (num_listed != waiting_.size() + tombstones_.size()) return absl::InternalError("a list has what is not here");
-  if (waiting_of != waiting_of_) return absl::InternalError("a peer has another number of places");
+  for (const auto& [name, peer] : peers_) {
+    last_arrival = 0;
+    for (const EcInput& input : peer.waiting) {
+      const auto entry = entries_.find(input);
+      if (entry == entries_.end() || entry->second.peer != name || entry->second.arrival <= last_arrival) {
+        return absl::InternalError("a peer's list has what is not here, or in another order");
+      }
+      last_arrival = entry->second.arrival;
+      peers[name].waiting.push_back(input);
+    }
+  }
+  if (num_listed != num_waiting_ + tombstones_.size()) return absl::InternalError("a list has what is not here");
+  if (peers != peers_) return absl::InternalError("a peer has another share");
   if (num_timed != timers_.size()) return absl::InternalError("a timer of nobody");
   if (num_sinks != sinks_.size()) return absl::InternalError("a sink of nobody");
   return ok_status();

@@ -3,9 +3,13 @@
 //
 // Room is given in order of arrival (vLLM's waiting_alloc): the first announcement that does not fit ends the scan, so
 // no announcement is overtaken, by small outputs or by hits either. Everything that is kept is bounded: a further
-// announcement is answered with kBusy and forgotten, and so are the oldest memories of what is over. A peer may have as
-// many waiting announcements as places are free for all, so one that announces without end leaves half of them to
-// others (dynamic thresholds: Choudhury and Hahne, 1998, with a factor of 1).
+// announcement is answered with kBusy and forgotten, and so are the oldest memories of what is over.
+//
+// A peer that announces without end leaves half of everything to others (dynamic thresholds: Choudhury and Hahne, 1998,
+// with a factor of 1): it may have as many waiting announcements as places are free for all, and, once a second peer is
+// known, as many transfers, and as much room of rows that have not come, as are free. A further announcement is
+// answered with kBusy; one that would need more room is held back, and others overtake it. A peer without any such room
+// is given its first.
 //
 // A request's uses begin here (announced inputs) or at the manager (outputs that are here already); they all end here.
 // Owned by the engine. Not thread-safe (engine thread); the connector's threads only put into queues what comes, and do
@@ -65,8 +69,9 @@ class EcReceiverTable final {
   // Borrows the manager. `draw` gives the secrets of reservations: 64 random bits each.
   EcReceiverTable(EncoderCacheManager& cache, Options options, std::function<uint64_t()> draw);
 
-  // What peers say. REQUIRES: check_ec_meta(meta).
-  void on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs);
+  // What peers say. `is_asked`: this instance has asked for the input itself, and bounds what it asks for. All such
+  // announcements count as one peer of their own, from whatever sender. REQUIRES: check_ec_meta(meta).
+  void on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs, bool is_asked = false);
   void on_query(const InstanceId& from, const EcKey& key, TimePoint now, Outputs& outputs);
   void on_cancel(const InstanceId& from, const EcKey& key, TimePoint now, Outputs& outputs);
   // Gives room to those that wait, in order, to at most `max_given`. Call once a step.
@@ -90,7 +95,9 @@ class EcReceiverTable final {
 
   // What is known of an input; null: nothing. Valid until the next call.
   const EcReceiver* find_receiver(const EcInput& input) const;
-  size_t num_waiting() const { return waiting_.size(); }
+  size_t num_waiting() const { return num_waiting_; }
+  // Whether it waits because its peer has its share of the room: others may overtake it.
+  bool is_held_back(const EcInput& input) const;
   size_t num_transfers() const { return entries_.size() - tombstones_.size(); }
   size_t num_tombstones() const { return tombstones_.size(); }
   size_t num_sinks() const { return sinks_.size(); }
@@ -108,17 +115,29 @@ class EcReceiverTable final {
     uint64_t reservation = 0;              // of its open or closing sink; 0: none
     TimePoint timer = TimePoint::max();    // its place in timers_
     TimePoint injected{};                  // when its last byte came
-    std::list<EcInput>::iterator place{};  // in waiting_ or tombstones_
-    std::string peer;                      // whose place in waiting_ it has
+    std::list<EcInput>::iterator place{};  // in Peer::waiting or tombstones_
+    std::string peer;                      // whose shares it counts for: who announced it first
+    uint64_t arrival = 0;                  // in order of announcements
+    bool is_open = false;                  // a transfer of its peer
+    int64_t num_slots = 0;                 // of its room, while its rows have not come
     enum class List : uint8_t { kNone, kWaiting, kTombstones } list = List::kNone;
+  };
+  struct Peer {
+    std::list<EcInput> waiting;  // in order of arrival
+    size_t num_transfers = 0;    // > 0
+    int64_t num_slots = 0;       // of its entries
+    bool operator==(const Peer&) const = default;
   };
   using Actions = std::vector<EcReceiverAction>;
 
   bool is_compatible(const EcMeta& meta) const;
-  bool may_wait(const InstanceId& from) const;
+  bool may_wait(const std::string& peer) const;
+  bool is_held_back(const Peer& peer) const;
+  Entry* first_to_give();
+  void settle_shares(Entry& entry);
   Entry* find(const EcInput& input);
   void refuse(const InstanceId& from, const EcKey& key, EcVerdict verdict, Outputs& outputs);
-  void admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs);
+  void admit(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs, bool is_asked);
   bool give_room(Entry& entry, TimePoint now, Outputs& outputs);
   void step(Entry& entry, EcReceiverEvent event, TimePoint now, Outputs& outputs);
   void count(Entry& entry, EcReceiverState before, EcReceiverEvent event, TimePoint now);
@@ -132,9 +151,12 @@ class EcReceiverTable final {
   std::function<uint64_t()> draw_;
   std::map<EcInput, Entry> entries_;  // a request's stand together; entries do not move
   absl::flat_hash_map<uint64_t, EcInput> sinks_;
-  std::list<EcInput> waiting_;                           // in order of arrival
-  absl::flat_hash_map<std::string, size_t> waiting_of_;  // by the peer's name, whatever its incarnation; > 0
-  std::list<EcInput> tombstones_;                        // in order of their ends
+  std::map<std::string, Peer> peers_;  // with transfers; by name, whatever the incarnation
+  std::string first_peer_;             // that ever announced anything
+  bool has_others_ = false;            // some other peer has, too
+  size_t num_waiting_ = 0;
+  uint64_t num_announced_ = 0;
+  std::list<EcInput> tombstones_;  // in order of their ends
   EcTimers timers_;
   EcStats stats_;
 };

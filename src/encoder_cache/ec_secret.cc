@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "base/hex.h"
 #include "base/input_file.h"
 
 namespace transept {
@@ -61,6 +63,11 @@ EcMac EcSecret::mac(HmacSha256::Parts parts) const {
 
 bool EcSecret::verifies(const EcMac& mac, HmacSha256::Parts parts) const {
   return equal_in_constant_time(this->mac(parts), mac);
+}
+
+std::string EcSecret::mark() const {
+  constexpr std::string_view kPurpose = "transept mark\n";  // no frame and no call begins so
+  return hex_text(mac({std::as_bytes(std::span(kPurpose))}));
 }
 
 }  // namespace transept

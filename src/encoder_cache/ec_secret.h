@@ -33,6 +33,10 @@ class EcSecret final {
   // Takes the same time for every code that is wrong.
   bool verifies(const EcMac& mac, HmacSha256::Parts parts) const;
 
+  // What instances show each other to find out whether they have one secret: 32 hexadecimal digits. A code as others,
+  // so no more is learned of the secret from it than from a frame.
+  std::string mark() const;
+
  private:
   HmacSha256 hmac_;
 };

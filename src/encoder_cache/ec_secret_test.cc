@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/folder_testing.h"
+#include "encoder_cache/broker.h"
 
 namespace transept {
 namespace {
@@ -108,6 +109,23 @@ TEST_F(EcSecretFileTest, ErrorsNameTheFileAndNotItsBytes) {
   EXPECT_EQ(EcSecret::read(path_ + ".none").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(read("hunter2"), Not(HasSubstr("hunter2")));
   EXPECT_THAT(read("hunter2hunter2hunter2", "", 0644), Not(HasSubstr("hunter2")));
+}
+
+TEST(EcSecret, MarksAreThoseOfTheSecret) {
+  const EcSecret one(bytes("0123456789abcdef")), same(bytes("0123456789abcdef")), other(bytes("0123456789abcdeg"));
+  EXPECT_EQ(one.mark(), same.mark());
+  EXPECT_NE(one.mark(), other.mark());
+  EXPECT_EQ(one.mark().size(), InstanceRecord::kMaxMarkBytes);
+}
+
+TEST(EcSecret, EachHasAQueueOfItsOwn) {
+  const EcSecret one(bytes("0123456789abcdef")), other(bytes("0123456789abcdeg"));
+  ModelFingerprint model, next;
+  next.bytes[31] = std::byte{1};
+  EXPECT_EQ(queue_of(model, nullptr), model);
+  EXPECT_NE(queue_of(model, &one), model);
+  EXPECT_NE(queue_of(model, &one), queue_of(model, &other));
+  EXPECT_NE(queue_of(model, &one), queue_of(next, &one));
 }
 
 }  // namespace

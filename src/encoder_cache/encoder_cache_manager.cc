@@ -141,6 +141,10 @@ int64_t EncoderCacheManager::slots_of(int32_t num_blocks) const {
   return int64_t{std::max(num_blocks, 0)} * blocks_.tokens_per_block(spec_);
 }
 
+int64_t EncoderCacheManager::num_slots_for(int32_t num_positions) const {
+  return slots_of(blocks_.num_blocks_for(spec_, num_positions));
+}
+
 int64_t EncoderCacheManager::num_free_slots() const {
   return std::min(num_freeable_slots(), slots_of(blocks_.get_num_free_device_blocks() - blocks_.watermark_blocks()));
 }

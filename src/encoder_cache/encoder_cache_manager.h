@@ -75,7 +75,8 @@ class EncoderCacheManager final {
   // Slots for new outputs: without giving up any unused one, and in all. Less the pool's watermark.
   int64_t num_free_slots() const;
   int64_t num_freeable_slots() const;
-  int64_t num_used_slots() const;  // held by uses; an output with several uses counts once
+  int64_t num_slots_for(int32_t num_positions) const;  // of an output: whole blocks
+  int64_t num_used_slots() const;                      // held by uses; an output with several uses counts once
   int64_t num_unwritten_slots() const { return num_unwritten_slots_; }  // of them: the rows are not there yet
   int64_t max_slots() const;                                            // of the cap
   int64_t num_uses() const { return num_uses_; }

@@ -115,7 +115,7 @@ void RemoteInputs::handle_message(const EcPeerMessage& message, TimePoint now) {
   if (const auto* meta = std::get_if<EcMeta>(&message.message)) {
     if (!check_ec_meta(*meta).ok()) return;
     if (is_withdrawn(meta->key)) return refuse_withdrawn(message.from, meta->key);
-    table_.on_metadata(message.from, *meta, now, outputs_);
+    table_.on_metadata(message.from, *meta, now, outputs_, askers_.contains(meta->key.request_id));
   } else if (const auto* query = std::get_if<EcQuery>(&message.message)) {
     table_.on_query(message.from, query->key, now, outputs_);
   } else if (const auto* cancel = std::get_if<EcCancel>(&message.message)) {

@@ -10,12 +10,18 @@ namespace {
 
 TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
+TicketOffers::Options offers_of(const HeldInputs::Options& options) {
+  TicketOffers::Options offers = options.offers;
+  offers.secret = options.secret;
+  return offers;
+}
+
 }  // namespace
 
 HeldInputs::HeldInputs(const Options& options, std::shared_ptr<Broker> broker)
-    : options_(options), offers_(options.offers, std::move(broker), [this](const EcInput& input, const Status& why) {
-        report(input, TicketReport(why));
-      }) {}
+    : options_(options),
+      offers_(offers_of(options), std::move(broker),
+              [this](const EcInput& input, const Status& why) { report(input, TicketReport(why)); }) {}
 
 HeldInputs::Result HeldInputs::hold(const std::vector<HeldPrompt>& prompts, const Consumer& consumer,
                                     const std::function<Status()>& check) {

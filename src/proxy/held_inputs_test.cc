@@ -49,7 +49,7 @@ class HeldInputsTest : public ::testing::Test {
     });
   }
   std::optional<Ticket> take(milliseconds wait = seconds(10)) {
-    return encoders_.take({"e0", 1}, kModel, wait).value();
+    return encoders_.take({"e0", 1}, queue_of(kModel, options_.secret.get()), wait).value();
   }
 
   HttpResponse call(std::string method, const EcInput& input, std::string body = {}) {

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "net/ending_responder.h"
 #include "net/http_chars.h"
-#include "proxy/ending_responder.h"
 #include "proxy/proxy_responses.h"
 #include "proxy/proxy_target.h"
 

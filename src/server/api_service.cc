@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/ascii.h"
+#include "net/ending_responder.h"
 #include "net/http_chars.h"
 #include "server/page.h"
 #include "server/replies.h"
@@ -343,6 +344,21 @@ std::optional<HttpResponse> ApiService::on_body_bytes(const std::shared_ptr<void
 
 // ---- Who answers
 
+// Of a decode instance, to which several proxies may send: a responder that frees the id when the answer ends, so that
+// a client that has it may use the id again. Null: a request of this id is in work, and this one is answered.
+std::shared_ptr<Responder> ApiService::name(const HttpRequest& request, std::shared_ptr<Responder> responder) {
+  const std::string* const id = request.header("X-Request-Id");
+  const bool is_named = request.method == "POST" && id != nullptr && *id == request.request_id;
+  if (!is_named || options_.role != InstanceRole::kDecode) return responder;
+  if (ids_->begin(*id)) {
+    return std::make_shared<EndingResponder>(std::move(responder), [ids = ids_, id = *id] { ids->end(id); });
+  }
+  const Status taken = with_param(
+      absl::AlreadyExistsError(str_cat("a request with the X-Request-Id ", *id, " is in flight")), "X-Request-Id");
+  responder->respond(error_response(taken, context_.load()->admission));
+  return nullptr;
+}
+
 void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, std::shared_ptr<Responder> responder) {
   if (ticket == nullptr) {
     HttpResponse response = answer_info(request);
@@ -352,12 +368,15 @@ void ApiService::on_request(HttpRequest request, std::shared_ptr<void> ticket, s
   const ServerContext& context = *context_.load();
   auto& taken = *static_cast<Ticket*>(ticket.get());
   taken.arriving.reset();
-  auto answering = std::make_shared<HeaderedResponder>(std::move(responder), std::move(taken.headers));
+  std::shared_ptr<Responder> answering =
+      std::make_shared<HeaderedResponder>(std::move(responder), std::move(taken.headers));
   if (is_answered_at_once(*taken.route)) {
     return context.workers.post([&context, route = taken.route, request = std::move(request), answering] {
       answering->respond(route->info(context, request));
     });
   }
+  answering = name(request, std::move(answering));
+  if (answering == nullptr) return;
   StatusOr<Admission::Places> places = context.admission.take_places(1);
   if (!places.ok()) return answering->respond(refusal_of(places.status(), "queue"));
   auto call = std::make_shared<ApiCall>();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "net/http_server.h"
+#include "server/ids_in_work.h"
 #include "server/server_context.h"
 
 namespace transept {
@@ -42,6 +43,7 @@ class ApiService final : public HttpService {
   std::optional<HttpResponse> refuse(const HttpRequest& request) const;
   std::optional<HttpResponse> admit(const HttpRequest& request, const Route& route, size_t max_body_bytes) const;
   Decision open_socket(const HttpRequest& request, const Route& route) const;
+  std::shared_ptr<Responder> name(const HttpRequest& request, std::shared_ptr<Responder> responder);
   HttpResponse refusal_of(const Status& status, std::string_view why) const;
   bool is_allowed_host(const HttpRequest& request) const;
   bool is_allowed_origin(const HttpRequest& request) const;
@@ -58,6 +60,7 @@ class ApiService final : public HttpService {
   const AccessLog& log_;
   const std::span<const Route> more_routes_;
   std::atomic<const ServerContext*> context_{nullptr};
+  const std::shared_ptr<IdsInWork> ids_ = std::make_shared<IdsInWork>();  // of a decode instance; responders outlive it
 };
 
 }  // namespace transept

@@ -17,4 +17,7 @@ namespace transept {
 StatusOr<InjectedInputs> injected_inputs(const ServerContext& context, const HttpRequest& request, const Json& body,
                                          size_t num_prompts);
 
+// The same of whomever it comes from: the field alone. REQUIRES: the body is an object.
+StatusOr<InjectedInputs> read_injected_inputs(const Json& body, size_t num_prompts);
+
 }  // namespace transept

@@ -247,6 +247,29 @@ TEST_F(FleetTest, EachRoleHasItsPaths) {
   EXPECT_EQ(whole.get("/v1/inputs/a/0").status, 404);
 }
 
+// Two proxies do not know of each other's requests.
+TEST_F(FleetTest, AnIdInFlightIsTaken) {
+  add_decoder();
+  const auto ask = [&](const std::string& id, std::string_view body) {
+    return decoder_->client().post("/v1/completions", "application/json", body, {{"X-Request-Id", id}}).value();
+  };
+  int first = 0;
+  std::thread waits([&] { first = ask("client-7", completion(0)).status; });  // for an encode instance
+  const TicketAsker& asker = *decoder_->server().context()->instance->asker();
+  for (int i = 0; i < 1000 && asker.num_asked() == 0; ++i) std::this_thread::sleep_for(milliseconds(2));
+  const auto second = ask("client-7", completion(1));
+  EXPECT_EQ(second.status, 409);
+  EXPECT_THAT(second.body, HasSubstr("a request with the X-Request-Id client-7 is in flight"));
+  add_encoder();
+  EXPECT_EQ(ask("client-8", completion(2)).status, 200);
+  waits.join();
+  EXPECT_EQ(first, 200);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("client-7", completion(i)).status, 200) << "and is free again";
+  EXPECT_EQ(ask("client-7", "{").status, 400);
+  EXPECT_EQ(ask("client-7", completion(0)).status, 200);
+  EXPECT_EQ(encoders_[0]->client().get("/v1/models", {{"X-Request-Id", "client-7"}})->status, 200);
+}
+
 // A body of POST /v1/encode, from another instance.
 class EncodeRoute : public FleetTest {
  protected:

@@ -65,6 +65,10 @@ StatusOr<InstanceId> find_consumer(const ServerContext& context, const std::stri
   ASSIGN_OR_RETURN(const std::vector<InstanceRecord> peers, context.instance->broker().peers());
   for (const InstanceRecord& peer : peers) {
     if (peer.id.name != name || peer.role == InstanceRole::kEncode) continue;
+    const EcSecret* secret = context.instance->secret();
+    if (const std::string other = explain_other_secret(peer, secret == nullptr ? "" : secret->mark()); !other.empty()) {
+      return absl::UnavailableError(other);
+    }
     if (peer.model == context.model.fingerprint) return peer.id;
     return absl::UnavailableError(
         explain_other_model(context.model, peer.model, str_cat("the decode instance ", name)));

@@ -1,5 +1,7 @@
 #include "startup/connect_bulk.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +18,20 @@ StatusOr<std::unique_ptr<BulkTransport>> connect_redis(const BulkOptions& option
   ASSIGN_OR_RETURN(const RedisUrl url, parse_redis_url(options.broker));
   return RedisBulk::create(url, {.self = options.self, .ns = options.ns}, std::move(writer));
 }
+
+// Names are not looked up: localhost alone is this machine.
+bool is_of_this_machine(std::string host) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  if (::inet_pton(AF_INET6, host.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
+  return host == "localhost";
+}
+
+constexpr std::string_view kNeedsSecret =
+    "other machines reach it, so --ec-secret-file has to name the secret that all instances share; without one they "
+    "believe each other on this machine alone";
 
 StatusOr<std::unique_ptr<BulkTransport>> connect_kind(const BulkOptions& options, const std::string& address,
                                                       std::shared_ptr<FrameWriter> writer) {
@@ -44,6 +60,21 @@ Status check_bulk(const BulkOptions& options) {
   if (options.address.empty()) return ok_status();
   return invalid_argument("--ec-bulk-address ", options.address, ": does not go with --ec-bulk broker, by which rows ",
                           "go through the Redis server");
+}
+
+Status check_without_secret(const BulkOptions& options) {
+  if (options.broker.starts_with("redis")) {  // others are refused, or of this machine
+    StatusOr<RedisUrl> url = parse_redis_url(options.broker);
+    if (!url.ok()) return with_prefix(url.status(), "--broker");
+    if (url->path.empty() && !is_of_this_machine(url->host)) {
+      return invalid_argument("--broker ", url->text(), ": ", kNeedsSecret);
+    }
+  }
+  const std::string address = options.address.empty() ? default_bulk_address(options) : options.address;
+  const size_t begin = address.find("://"), end = address.rfind(':');
+  if (address.starts_with("ipc:") || begin == std::string::npos || end <= begin + 2) return ok_status();
+  if (is_of_this_machine(address.substr(begin + 3, end - begin - 3))) return ok_status();
+  return invalid_argument(options.address.empty() ? "rows at " : "--ec-bulk-address ", address, ": ", kNeedsSecret);
 }
 
 StatusOr<std::unique_ptr<BulkTransport>> connect_bulk(const BulkOptions& options, std::shared_ptr<FrameWriter> writer) {

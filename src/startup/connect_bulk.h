@@ -31,6 +31,10 @@ StatusOr<BulkKind> parse_bulk_kind(const std::string& name);
 // Errors: kInvalidArgument, the kind does not go with the broker or the address, by name.
 Status check_bulk(const BulkOptions& options);
 
+// Of an instance without a secret, which believes what comes from this machine. Errors: kInvalidArgument, its broker or
+// the address where it takes rows is open to other machines, by the flag's name; those of parse_redis_url().
+Status check_without_secret(const BulkOptions& options);
+
 // Errors: those of check_bulk(), and of ZmqBulk::create(), RedisBulk::create() or create_ucx_bulk(), with the flag's
 // name.
 StatusOr<std::unique_ptr<BulkTransport>> connect_bulk(const BulkOptions& options, std::shared_ptr<FrameWriter> writer);

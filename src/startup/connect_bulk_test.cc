@@ -43,5 +43,33 @@ TEST(ConnectBulk, WhatDoesNotGoTogetherIsRefusedByName) {
   EXPECT_THAT(error(options), HasSubstr("--ec-bulk-address: address ucx://h:1: is neither ipc://PATH nor"));
 }
 
+TEST(ConnectBulk, WithoutASecretAnInstanceKeepsToThisMachine) {
+  const auto check = [](const std::string& broker, const std::string& url, const std::string& address,
+                        BulkKind kind = BulkKind::kZmq) {
+    return error_message(check_without_secret({kind, address, broker, "default", {"e0", 1}, url}));
+  };
+  const std::string here = "http://127.0.0.1:8000";
+  EXPECT_EQ(check("local:/run/b", "http://10.0.0.1:8000", ""), "") << "rows go beside the broker's socket";
+  for (const char* broker : {"redis://127.0.0.1", "redis://127.8.0.1:7/2", "redis://localhost", "redis://[::1]:9",
+                             "redis+unix:///run/redis"}) {
+    EXPECT_EQ(check(broker, here, ""), "") << broker;
+    EXPECT_EQ(check(broker, "http://10.0.0.1:8000", "", BulkKind::kBroker), "") << broker;
+  }
+  EXPECT_THAT(check("redis://u:password@host.example", here, ""),
+              ::testing::MatchesRegex("--broker redis://u:[*]+@host.example.*: other machines reach it, so "
+                                      "--ec-secret-file has to name the secret .*"));
+  EXPECT_THAT(check("redis://10.0.0.5", here, "", BulkKind::kBroker), HasSubstr("--broker redis://10.0.0.5"));
+  EXPECT_THAT(check("redis://[2001:db8::1]", here, ""), HasSubstr("--ec-secret-file"));
+  EXPECT_THAT(check("redis://127.0.0.1", "http://10.0.0.1:8000", ""),
+              HasSubstr("rows at tcp://10.0.0.1:*: other machines reach it, so --ec-secret-file"));
+  for (const char* address : {"tcp://0.0.0.0:5", "tcp://*:5", "tcp://[::]:*", "tcp://host:5"}) {
+    EXPECT_THAT(check("local:/run/b", here, address), HasSubstr(str_cat("--ec-bulk-address ", address, ": ")));
+  }
+  EXPECT_THAT(check("local:/run/b", here, "ucx://10.0.0.1:*", BulkKind::kUcx), HasSubstr("--ec-secret-file"));
+  for (const char* address : {"tcp://127.0.0.1:5", "tcp://[::1]:*", "tcp://localhost:5", "ipc:///run/e0"}) {
+    EXPECT_EQ(check("local:/run/b", here, address), "") << address;
+  }
+}
+
 }  // namespace
 }  // namespace transept

@@ -87,13 +87,14 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
     return invalid_argument("--instance-name: longer than ", kMaxNameBytes, " characters");
   }
   RETURN_IF_ERROR(check_ec_name("--instance-name", options.name));
+  BulkOptions rows{options.bulk, options.bulk_address, options.broker, options.ns, {options.name, 0}, options.url};
+  if (options.secret == nullptr) RETURN_IF_ERROR(check_without_secret(rows));
   ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
                    connect_broker(options.broker, options.ns, options.wait_for_broker));
   const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<BulkTransport> bulk,
-      connect_bulk({options.bulk, options.bulk_address, options.broker, options.ns, id, options.url}, writer));
+  rows.self = id;
+  ASSIGN_OR_RETURN(std::unique_ptr<BulkTransport> bulk, connect_bulk(rows, writer));
 
   std::unique_ptr<Instance> instance(new Instance(options, id, broker));
   instance->record_.bulk_address = bulk->address();
@@ -106,6 +107,7 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
     TicketAsker::Options asker;
     asker.self = id;
     asker.url = options.url;
+    asker.secret = options.secret;
     instance->asker_ = std::make_unique<TicketAsker>(asker, broker);
   }
   return instance;
@@ -130,6 +132,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
   record_.role = options_.role;
   record_.url = options_.url;
   record_.model = model.fingerprint;
+  if (options_.secret != nullptr) record_.secret_mark = options_.secret->mark();
   announced_ = steady_now();
   announcer_ = std::thread([this] { run_announcer(); });
   if (options_.role != InstanceRole::kEncode) return;
@@ -216,9 +219,10 @@ void Instance::look_at_peers() {
   if (!records.ok()) return;
   PeerCounts counts;
   for (const InstanceRecord& record : *records) {
-    const auto state = record.is_draining              ? PeerCounts::kDraining
-                       : record.model != record_.model ? PeerCounts::kOtherModel
-                                                       : PeerCounts::kReady;
+    const auto state = record.is_draining                          ? PeerCounts::kDraining
+                       : record.model != record_.model             ? PeerCounts::kOtherModel
+                       : record.secret_mark != record_.secret_mark ? PeerCounts::kOtherSecret
+                                                                   : PeerCounts::kReady;
     ++counts.by_role[static_cast<size_t>(record.role)][state];
   }
   const MutexLock lock(mutex_);

@@ -50,8 +50,8 @@ class Instance final {
     Duration wait_for_broker = std::chrono::seconds(10);  // at the start; also how long others may lack its record
   };
 
-  // Errors: a name or a broker that is none; kUnimplemented, a kind of broker that this version lacks; kUnavailable, no
-  // broker answers; those of connect_bulk().
+  // Errors: a name or a broker that is none; check_without_secret(); kUnimplemented, a kind of broker that this version
+  // lacks; kUnavailable, no broker answers; those of connect_bulk().
   static StatusOr<std::unique_ptr<Instance>> connect(const Options& options);
   // The record goes, and no row is written from here on.
   ~Instance();

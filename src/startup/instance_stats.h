@@ -14,9 +14,9 @@ namespace transept {
 
 // Instances that have a record, this one included.
 struct PeerCounts {
-  enum State : uint8_t { kReady, kDraining, kOtherModel };
-  static constexpr std::string_view kStateNames[] = {"ready", "draining", "other_model"};
-  static constexpr size_t kNumRoles = 3, kNumStates = 3;
+  enum State : uint8_t { kReady, kDraining, kOtherModel, kOtherSecret };
+  static constexpr std::string_view kStateNames[] = {"ready", "draining", "other_model", "other_secret"};
+  static constexpr size_t kNumRoles = 3, kNumStates = 4;
 
   std::array<std::array<int64_t, kNumStates>, kNumRoles> by_role{};  // by InstanceRole and State
 };

@@ -1,4 +1,5 @@
 """examples/epd as they are written: the launcher script, and the client beside what it started. Needs bash, redis-server, and for the client openai."""
+import base64
 import contextlib
 import importlib.util
 import os
@@ -21,6 +22,7 @@ from serving import SPEECH_MODEL, TEXT_MODEL, metric_of, wait_until
 
 EPD = serving.ROOT / "examples" / "epd"
 LAUNCH, CLIENT = EPD / "launch_epd_serve.sh", EPD / "parallel_separated_encoder_request.py"
+IMAGE_MODEL = serving.ROOT / "tests" / "models" / "trocr-float16"
 PORTS = {"PORT_REDIS": 19533, "PORT_ENCODE": 19534, "PORT_PREFILL_DECODE": 19535, "PORT_PROXY": 19536}
 
 
@@ -136,6 +138,22 @@ def the_script_and_the_client_of_speech(setup):
         assert launched.end(signal.SIGINT) == 0
 
 
+def the_script_and_the_client_of_images(setup):
+    ports, picture = ports_for_test(), serving.ROOT / "docs" / "img" / "page.png"
+    with Launched(setup, IMAGE_MODEL, ports) as launched, setup.serve(IMAGE_MODEL) as one_process:
+        code, out, errors = client(ports, IMAGE_MODEL, "--image_path", picture, "--num_requests", 4)
+        assert code == 0 and "4 of 4 answered" in out, (out, errors)
+        url = "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode()
+        body = {"model": IMAGE_MODEL.name, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}
+        wanted = one_process.ask(wire.post("/v1/chat/completions", body)).json()["choices"][0]["message"]["content"]
+        assert out.count(f": {wanted!r} in ") == 4, (out, wanted)
+        assert metric(ports["PORT_PREFILL_DECODE"], "encoder_tokens_total") == 0 < metric(ports["PORT_ENCODE"], "encoder_tokens_total")
+        refused(client(ports, IMAGE_MODEL, "--text", "x"), "takes no text; it takes images: --image_path")
+        refused(client(ports, IMAGE_MODEL, "--image_path", "/none.png"), "/none.png: no such file")
+        refused(client(ports, IMAGE_MODEL, "--image_path", __file__), "FAILED")
+        assert launched.end() == 0
+
+
 def script_ends(setup, words, model=TEXT_MODEL, path=None, **variables):
     """It does not start: says so, and leaves nothing."""
     ports = {name: free_port() for name in PORTS}
@@ -175,5 +193,5 @@ def the_script_ends_when_one_of_its_processes_does(setup):
         assert not any(map(is_alive, launched.children)), "processes are left"
 
 
-CASES = (the_script_and_the_client_of_text, the_script_and_the_client_of_speech, the_script_says_why_it_does_not_start,
+CASES = (the_script_and_the_client_of_text, the_script_and_the_client_of_speech, the_script_and_the_client_of_images, the_script_says_why_it_does_not_start,
          the_script_ends_when_one_of_its_processes_does)
