@@ -81,6 +81,7 @@ EngineSnapshot add_up(std::span<const EngineSnapshot> replicas) {
     append(more.running, sum.running);
     append(more.waiting, sum.waiting);
     append(more.swapped, sum.swapped);
+    append(more.awaiting_inputs, sum.awaiting_inputs);
     add(more.blocks, sum.blocks);
     sum.num_queued += more.num_queued;  // max_queued is of all of them already
     add(more.counts, sum.counts);

@@ -45,6 +45,7 @@ struct EngineStats {
 
 struct EngineState {
   std::vector<std::string> running, waiting, swapped;  // request ids, in order of arrival
+  std::vector<std::string> awaiting_inputs;            // whose encodes are asked for elsewhere; outside the scheduler
   struct Blocks {
     int32_t total = 0, free = 0, self = 0, cross = 0;  // on the device
     // Idle ones: of inputs that are pinned, of others, and of decoder prompts.
@@ -55,7 +56,7 @@ struct EngineState {
 
     int32_t available() const { return free + pinned + cached + prefixes; }
   } blocks;
-  int32_t num_queued = 0;  // requests before their first step
+  int32_t num_queued = 0;  // requests before their first step, those that await their inputs included
   EngineStats stats;
   ExecutorStats executor;
   EcStats ec;  // of an instance of a fleet

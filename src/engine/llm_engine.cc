@@ -170,7 +170,8 @@ void LLMEngine::describe(EngineState& state) const {
   list_ids(scheduler_.running(), state.running);
   list_ids(scheduler_.waiting(), state.waiting);
   list_ids(scheduler_.swapped(), state.swapped);
-  state.num_queued = 0;
+  if (remote_ != nullptr) remote_->list_awaiting(state.awaiting_inputs);
+  state.num_queued = static_cast<int32_t>(state.awaiting_inputs.size());
   for (const SequenceGroup* group : scheduler_.waiting()) state.num_queued += group->was_scheduled() ? 0 : 1;
   const BlockSpaceManager::Usage usage = blocks.device_usage();
   const BlockSpaceManager::CacheCounts cached = blocks.cache_counts();

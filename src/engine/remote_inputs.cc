@@ -377,6 +377,15 @@ void RemoteInputs::end(const std::string& request_id) {
   perform();
 }
 
+void RemoteInputs::list_awaiting(std::vector<std::string>& ids) const {
+  std::vector<std::pair<uint64_t, const std::string*>> arrivals;
+  arrivals.reserve(awaiting_inputs_.size());
+  for (const auto& [id, awaiting] : awaiting_inputs_) arrivals.emplace_back(awaiting.arrival, &id);
+  std::ranges::sort(arrivals);
+  ids.resize(arrivals.size());
+  for (size_t i = 0; i < arrivals.size(); ++i) ids[i] = *arrivals[i].second;
+}
+
 EcStats RemoteInputs::stats() const {
   EcStats stats = table_.stats();
   stats.num_dropped_messages = num_dropped_messages();

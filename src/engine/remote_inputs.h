@@ -86,6 +86,8 @@ class RemoteInputs final {
   StatusOr<bool> take(InputStage::Request& request);
   bool awaits(const std::string& request_id) const { return awaiting_inputs_.contains(request_id); }
   size_t num_awaiting() const { return awaiting_inputs_.size(); }
+  // Replaces `ids` by those requests, in order of arrival.
+  void list_awaiting(std::vector<std::string>& ids) const;
   // Ends a request that waits. REQUIRES: awaits(request_id).
   RequestOutput abort(const std::string& request_id);
 

@@ -14,6 +14,10 @@ TEST_F(RemoteRequests, WaitForTheirRowsAndHoldNobodyUp) {
   EXPECT_TRUE(engine_->remote_inputs()->awaits("late"));
   EXPECT_TRUE(engine_->scheduler().waiting().empty());
   EXPECT_EQ(engine_->num_unfinished_requests(), 1u);
+  EngineState state;
+  engine_->describe(state);
+  EXPECT_EQ(state.awaiting_inputs, std::vector<std::string>{"late"});
+  EXPECT_EQ(state.num_queued, 1) << "whoever chooses an instance sees it";
   EXPECT_GT(engine_->next_step_time(), clock_.now());
   EXPECT_THAT(error_message(add("late", 9, 1)), HasSubstr("in flight already"));
   encode("early", 5, 2);
@@ -25,6 +29,9 @@ TEST_F(RemoteRequests, WaitForTheirRowsAndHoldNobodyUp) {
   encode("late", 9, 1);
   run();
   expect_right("late", 9, 1);
+  engine_->describe(state);
+  EXPECT_TRUE(state.awaiting_inputs.empty());
+  EXPECT_EQ(state.num_queued, 0);
   EXPECT_GT(outputs_.at("late").metrics.queue_s, 1) << "from its first arrival";
   EXPECT_EQ(engine_->remote_inputs()->cache().num_uses(), 0);
 }

@@ -209,7 +209,9 @@ TEST_F(FleetTest, LongAudioIsTranscribedAsByOneServer) {
   start(speech_model());
   for (size_t i = 0; i < asks.size(); ++i) {
     EXPECT_EQ(transcript(decoder_->client(), asks[i]), whole[i]);
-    if (i == 0) EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, num_windows);
+    if (i == 0) {
+      EXPECT_EQ(encoders_[0]->snapshot().executor.num_encoder_runs, num_windows);
+    }
   }
   EXPECT_EQ(decoder_->snapshot().executor.num_encoder_runs, 0);
 }

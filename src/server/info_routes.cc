@@ -80,7 +80,9 @@ Json engine_json(const EngineSnapshot& engine) {
   blocks.set("prefixes", engine.blocks.prefixes);
   Json json = Json::object();
   json.set("running", names(engine.running));
-  json.set("waiting", names(engine.waiting));
+  Json waiting = names(engine.waiting);
+  for (const std::string& id : engine.awaiting_inputs) waiting.push_back(id);
+  json.set("waiting", std::move(waiting));
   json.set("swapped", names(engine.swapped));
   json.set("blocks", std::move(blocks));
   return json;
