@@ -116,6 +116,13 @@ bool DecoderPool::is_well(const InstanceId& id, TimePoint now) const {
   return found != instances_.end() && found->second.record.id == id && found->second.out_until <= now;
 }
 
+std::set<std::string> DecoderPool::urls() const {
+  const MutexLock lock(mutex_);
+  std::set<std::string> urls;
+  for (const auto& [name, instance] : instances_) urls.insert(instance.record.url);
+  return urls;
+}
+
 size_t DecoderPool::num_ready(TimePoint now) const {
   const MutexLock lock(mutex_);
   return static_cast<size_t>(

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ class DecoderPool final {
   void end_hold(const InstanceId& id, int64_t num_positions);
   // Whether the instance is there, and not left out.
   bool is_well(const InstanceId& id, TimePoint now) const;
+  // Of all that are there.
+  std::set<std::string> urls() const;
   // Instances that would be chosen now.
   size_t num_ready(TimePoint now) const;
 

@@ -14,7 +14,6 @@
 namespace transept {
 namespace {
 
-constexpr size_t kMaxIdleClients = 64;              // of one instance
 constexpr size_t kMaxToldBytes = size_t{64} << 10;  // of what encode instances say
 constexpr auto kUnsentLook = std::chrono::milliseconds(5);
 
@@ -349,16 +348,15 @@ DecoderPool::Outcome ProxyService::pass(const DecoderPool::Choice& choice, const
 DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, const HttpRequest& request,
                                            std::string_view body, const HttpHeaders& more, Passing& passing) {
   using Outcome = DecoderPool::Outcome;
-  std::string prefix;
-  std::unique_ptr<HttpClient> client = take_client(choice.url, prefix);
-  if (client == nullptr) return Outcome::kBroken;
+  StatusOr<IdleClients::Client> client = clients_.take(choice.url);
+  if (!client.ok()) return Outcome::kBroken;  // the record's URL is none
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   HttpHeaders headers = forwarded_headers(request);
   headers.insert(headers.end(), more.begin(), more.end());
-  const Status status = client->pass(method, target_of(prefix, request), headers, body, passing.sink());
+  const Status status = client->http->pass(method, target_of(client->prefix, request), headers, body, passing.sink());
   if (status.ok()) {
     if (passing.is_open) return Outcome::kAnswered;
-    keep_client(choice.url, std::move(client));
+    clients_.keep(choice.url, std::move(client->http));
     passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
     return passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;
   }
@@ -371,33 +369,6 @@ DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, co
     passing.responder.respond(proxy_error(absl::UnavailableError("the decode instance broke off its answer")));
   }
   return Outcome::kBroken;
-}
-
-// Null: the record's URL is none.
-std::unique_ptr<HttpClient> ProxyService::take_client(const std::string& url, std::string& prefix) {
-  StatusOr<HttpUrl> parsed = HttpUrl::parse(url);
-  if (!parsed.ok()) return nullptr;
-  prefix = std::move(parsed->path);
-  while (prefix.ends_with('/')) prefix.pop_back();
-  {
-    const MutexLock lock(mutex_);
-    auto& idle = clients_[url];
-    if (!idle.empty()) {
-      std::unique_ptr<HttpClient> client = std::move(idle.back());
-      idle.pop_back();
-      return client;
-    }
-  }
-  return std::make_unique<HttpClient>(
-      std::move(parsed->host), parsed->port,
-      HttpClient::Options{
-          .connect_timeout = options_.connect_timeout, .timeout = options_.timeout, .max_body_bytes = SIZE_MAX / 2});
-}
-
-void ProxyService::keep_client(const std::string& url, std::unique_ptr<HttpClient> client) {
-  const MutexLock lock(mutex_);
-  auto& idle = clients_[url];
-  if (idle.size() < kMaxIdleClients) idle.push_back(std::move(client));
 }
 
 }  // namespace transept
