@@ -87,8 +87,9 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
     return invalid_argument("--instance-name: longer than ", kMaxNameBytes, " characters");
   }
   RETURN_IF_ERROR(check_ec_name("--instance-name", options.name));
+  const auto num_too_large = std::make_shared<std::atomic<int64_t>>(0);
   ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
-                   connect_broker(options.broker, options.ns, options.wait_for_broker));
+                   connect_broker(options.broker, options.ns, options.wait_for_broker, num_too_large));
   const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
   ASSIGN_OR_RETURN(
@@ -96,6 +97,7 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
       connect_bulk({options.bulk, options.bulk_address, options.broker, options.ns, id, options.url}, writer));
 
   std::unique_ptr<Instance> instance(new Instance(options, id, broker));
+  instance->num_too_large_ = num_too_large;
   instance->record_.bulk_address = bulk->address();
   EcConnector::Options connector;
   connector.self = id;
@@ -194,7 +196,8 @@ InstanceStats Instance::stats() const {
   const FrameCounts& frames = connector_->counts();
   for (size_t i = 0; i < FrameCounts::kNumFaults; ++i) {
     const auto fault = static_cast<EcFrameFault>(i);
-    stats.frames_refused.emplace_back(transept::name(fault), frames.num_refused(fault));
+    const int64_t num_dropped = fault == EcFrameFault::kSize ? num_too_large_->load() : 0;
+    stats.frames_refused.emplace_back(transept::name(fault), frames.num_refused(fault) + num_dropped);
   }
   stats.frames_refused.emplace_back("unknown_sender", frames.num_unknown_senders);
   stats.frames_refused.emplace_back("unreserved", frames.num_unreserved);
