@@ -44,6 +44,10 @@ HttpHeaders passed_on(const HttpHeaders& headers) {
   }
   return passed;
 }
+Status nobody_ready(std::string_view last_words) {
+  const std::string_view between = last_words.empty() ? "" : "; the last one said: ";
+  return absl::UnavailableError(str_cat("no decode instance is ready", between, last_words));
+}
 bool is_of_one_instance(std::string_view path) { return path == "/debug/state"; }
 
 }  // namespace
@@ -231,6 +235,7 @@ struct ProxyService::Passing {
   bool has_head = false;
   bool is_stream = false;                      // it is passed on in pieces
   bool is_refusal = false;                     // 503, and another instance may answer
+  std::string refusal;                         // what the instance said with it
   bool is_held = false;                        // it is sent with encoded_inputs
   bool is_doubted = false;                     // which the instance does not believe
   std::function<void(Tunnel)> open_websocket;  // of a WebSocket alone
@@ -284,11 +289,14 @@ void ProxyService::forward(const Work& work) {
   ++num_forwarded_;
   Responder& responder = *work.responder;
   std::vector<InstanceId> tried;
-  Status why = absl::UnavailableError("no decode instance is ready");
+  Status why = nobody_ready({});
   std::vector<HeldPrompt> prompts = prompts_to_hold(work);
   for (int32_t i = 0; i < options_.max_tries && !responder.is_gone(); ++i) {
     const std::optional<DecoderPool::Choice> choice = pool_.begin(tried, steady_now());
-    if (!choice.has_value()) break;
+    if (!choice.has_value()) {
+      if (tried.empty()) why = nobody_ready(pool_.last_refusal());
+      break;
+    }
     if (i > 0) ++num_again_;
     tried.push_back(choice->id);
     Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
@@ -311,7 +319,9 @@ void ProxyService::forward(const Work& work) {
     if (!injected.empty()) pool_.end_hold(choice->id, room);
     // One that has all the live sessions that it may have is well.
     const bool is_full = is_websocket(work.request) && outcome == DecoderPool::Outcome::kRefused;
-    if (!passing.is_open) pool_.end(choice->id, is_full ? DecoderPool::Outcome::kGivenUp : outcome, steady_now());
+    if (!passing.is_open) {
+      pool_.end(choice->id, is_full ? DecoderPool::Outcome::kGivenUp : outcome, steady_now(), passing.refusal);
+    }
     if (outcome == DecoderPool::Outcome::kGivenUp) ++num_given_up_;
     if (passing.has_head && outcome != DecoderPool::Outcome::kGivenUp && outcome != DecoderPool::Outcome::kBroken) {
       ++num_answered_;
@@ -357,6 +367,7 @@ DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, co
   if (status.ok()) {
     if (passing.is_open) return Outcome::kAnswered;
     clients_.keep(choice.url, std::move(client->http));
+    if (passing.is_refusal) passing.refusal = proxy_error_words(passing.response.body);
     passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
     return passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;
   }
