@@ -162,18 +162,19 @@ def frames_of_a_sender_without_a_record(setup):
 def garbage_larger_than_any_frame(setup):
     """Read and gone, without having been kept. An instance reads 64 entries at once, and Redis bounds what one may have (decision 39)."""
     with HostileFleet(setup) as fleet, attacked(setup, fleet) as look:
-        stream = fleet.stream("p0", 2)
+        stream, wanted = fleet.stream("p0", 2), fleet.refused()
         for _ in range(128):
             put(fleet, stream, [os.urandom(256 << 10) for _ in range(8)])
             look()
         took = wait_until(lambda: int(fleet.redis.run("XLEN", stream.decode())) == 0, 30, 0.1)
         setup.within("the stream is empty after", took, 10)
+        becomes(fleet, "p0", {**wanted, "size": wanted["size"] + 1024}, look)
 
 
 def garbage_that_was_there_all_at_once(setup):
     """256 MiB of it, put there while the decode instance stands still. Once it runs on it gets rid of that, and answers."""
     with HostileFleet(setup) as fleet, attacked(setup, fleet) as look:
-        stream = fleet.stream("p0", 2)
+        stream, wanted = fleet.stream("p0", 2), fleet.refused()
         fleet.send("p0", signal.SIGSTOP)
         try:
             put(fleet, stream, [os.urandom(4 << 20)] * 64)
@@ -181,6 +182,7 @@ def garbage_that_was_there_all_at_once(setup):
             fleet.send("p0", signal.SIGCONT)
         took = wait_until(lambda: look() or int(fleet.redis.run("XLEN", stream.decode())) == 0, 20, 0.1)
         assert took is not None, f"{fleet.redis.run('XLEN', stream.decode()).strip()} entries are still there"
+        becomes(fleet, "p0", {**wanted, "size": wanted["size"] + 64}, look)
 
 
 def replayed_announcements(setup):

@@ -22,7 +22,7 @@ std::string places_text(const EpdInstance& instance) {
   return str_cat(threads, instance.num_threads == 1 ? " on processor " : " on processors ", instance.cpus);
 }
 
-// Asks the broker whether every instance is there.
+// Asks the broker whether every instance is there, and the proxy whether it forwards to each decode instance.
 class Readiness final {
  public:
   // `proxy`: may be null.
@@ -36,6 +36,8 @@ class Readiness final {
     for (const EpdInstance& instance : plan_.instances) {
       const auto at = std::ranges::find(*peers, instance.name, [](const InstanceRecord& peer) { return peer.id.name; });
       if (at == peers->end()) return std::nullopt;
+      const bool is_behind_proxy = proxy_ != nullptr && instance.role == InstanceRole::kDecode;
+      if (is_behind_proxy && !proxy_->pool().is_well(at->id, clock_.now())) return std::nullopt;
       names += str_cat(names.empty() ? "" : ", ", instance.name);
       if (url.empty() && instance.role == InstanceRole::kDecode) url = at->url;
     }

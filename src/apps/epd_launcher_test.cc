@@ -17,6 +17,7 @@
 #include "base/scoped_variable_testing.h"
 #include "disagg/local_broker.h"
 #include "encoder_cache/ec_secret.h"
+#include "net/http_client.h"
 
 namespace transept {
 namespace {
@@ -76,6 +77,7 @@ class EpdLauncherTest : public ::testing::Test {
 void announce(Broker& broker, const std::string& name) {
   InstanceRecord record;
   record.id = {name, 1};
+  record.role = name.starts_with("e") ? InstanceRole::kEncode : InstanceRole::kDecode;
   record.url = name.starts_with("e") ? "http://127.0.0.1:7000" : "http://127.0.0.1:8000";
   EXPECT_TRUE(broker.announce(record, std::chrono::minutes(1)).ok());
 }
@@ -136,6 +138,39 @@ TEST_F(EpdLauncherTest, IsNotReadyWhileAnInstanceIsMissing) {
   EXPECT_EQ(run_epd(Flags::parse(table, {"m", "--epd=1E1D"}).value(), table, settings).value(), 0);
   EXPECT_THAT(logged, Not(HasSubstr("ready after")));
   EXPECT_THAT(logged, ::testing::ContainsRegex("  p0: decode, process [0-9]+, 1 thread, not pinned\n"));
+}
+
+// Whether a proxy at the address that the line names forwards to so many.
+bool has_ready(const std::string& line, int num_instances) {
+  const size_t at = line.rfind("requests go to ");
+  if (at == std::string::npos) return false;
+  const HttpUrl url = HttpUrl::parse(line.substr(at + 15, line.find('\n', at) - at - 15)).value();
+  const auto metrics = HttpClient(url.host, url.port, {}).get("/metrics");
+  return metrics.ok() &&
+         metrics->body.find(str_cat("transept_proxy_instances{state=\"ready\"} ", num_instances)) != std::string::npos;
+}
+
+TEST_F(EpdLauncherTest, IsNotReadyBeforeItsProxyHasAllDecodeInstances) {
+  const std::vector<FlagSpec> table = epd_flags();
+  EpdSettings settings;
+  settings.plan = epd_plan(Flags::parse(table, {"--epd=1E2D"}).value(), {}).value().value();
+  settings.program = program();
+  settings.proxy = Proxy::Options{.http = {.port = 0}, .look_for_instances = std::chrono::seconds(1)};
+  std::unique_ptr<LocalBroker> broker;
+  const TimePoint begin = std::chrono::steady_clock::now();
+  bool has_both = false;
+  settings.num_interrupts = [&] {
+    if (broker == nullptr && has("e0") && has("p0") && has("p1")) {
+      broker = LocalBroker::connect(private_folder() + "/broker").value();
+      for (const char* name : {"e0", "p0", "p1"}) announce(*broker, name);
+    }
+    const bool is_late = std::chrono::steady_clock::now() > begin + std::chrono::minutes(1);
+    const bool is_ready = logged.find("ready after") != std::string::npos;
+    if (is_ready) has_both = has_ready(logged, 2);
+    return is_late || is_ready ? 1 : 0;
+  };
+  EXPECT_EQ(run_epd(Flags::parse(table, {"m", "--epd=1E2D"}).value(), table, settings).value(), 0);
+  EXPECT_TRUE(has_both) << logged;
 }
 
 // What signals did before a test.

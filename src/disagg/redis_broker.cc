@@ -142,7 +142,8 @@ Status RedisBroker::subscribe(const InstanceId& self, EcChannel channel,
     takes_over = !own_redis_name(runner(*turn), keys_, self, kRedisOwnerTime, true, {}).ok();
   }
   const MutexLock lock(mailboxes_mutex_);
-  mailboxes_.push_back(std::make_unique<RedisMailbox>(*link_, keys_, self, channel, takes_over, std::move(take)));
+  mailboxes_.push_back(std::make_unique<RedisMailbox>(*link_, keys_, self, channel, takes_over, std::move(take),
+                                                      options_.num_too_large));
   return ok_status();
 }
 

@@ -6,6 +6,8 @@
 // when it has not answered in time or a connection breaks; all is connected again by itself.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +28,8 @@ class RedisBroker final : public Broker {
     size_t max_frames = 10000;   // that wait for an instance on a channel
     size_t max_tickets = 4096;   // of a model
     Duration answer = RedisLink::kAnswer;  // the longest time that the server may need
+    // Counts what waited for an instance of this process, and was dropped because no frame is so large; may be null.
+    std::shared_ptr<std::atomic<int64_t>> num_too_large = nullptr;
   };
   // Connects, and tries that the user may do what a broker does. Errors name the URL without its password:
   // kInvalidArgument, the namespace, or the database is none of the server's; kPermissionDenied, a wrong password, or a

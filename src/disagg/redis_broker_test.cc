@@ -306,6 +306,33 @@ TEST_F(RedisBrokerTest, DropsWhatIsNoTicketRecordOrFrame) {
   EXPECT_EQ(taken.frames(), std::vector<std::string>{"good"});
 }
 
+// No reply of the server may be larger than RedisReader::kMaxBytes, and 16 MiB where frames are read.
+TEST_F(RedisBrokerTest, DropsWhatIsTooLargeToBeRead) {
+  const RedisServer server;
+  const auto num_too_large = std::make_shared<std::atomic<int64_t>>(0);
+  const auto broker = connected(server.url(), {.answer = kPatient, .num_too_large = num_too_large});
+  ASSERT_TRUE(broker->announce(kRecord, kTtl).ok());
+  const std::string stream = RedisKeys("default").frames(kRecord.id, static_cast<int>(EcChannel::kMetadata));
+  const auto put = [&](size_t num_bytes) { server.run({"XADD", stream, "*", "frame", std::string(num_bytes, 'x')}); };
+  for (int i = 0; i < 20; ++i) put(size_t{4} << 20);  // each could be read, and all at once not
+  put(RedisReader::kMaxBytes + 1);                    // not even alone
+  ASSERT_TRUE(broker->publish(kRecord.id, EcChannel::kMetadata, frame_of("first")).ok());
+  put(RedisReader::kMaxBytes + 1);
+  put(kMaxBrokerFrameBytes + 1);
+  ASSERT_TRUE(broker->publish(kRecord.id, EcChannel::kMetadata, frame_of("second")).ok());
+  Taken taken;
+  ASSERT_TRUE(broker->subscribe(kRecord.id, EcChannel::kMetadata, taken.taker()).ok());
+  ASSERT_TRUE(becomes([&] { return taken.count() >= 2; }));
+  EXPECT_EQ(taken.frames(), (std::vector<std::string>{"first", "second"}));
+  EXPECT_TRUE(becomes([&] { return server.run({"XLEN", stream}).integer == 0; }));
+  EXPECT_EQ(*num_too_large, 23);
+  put(RedisReader::kMaxBytes + 1);  // while it waits
+  ASSERT_TRUE(broker->publish(kRecord.id, EcChannel::kMetadata, frame_of("third")).ok());
+  ASSERT_TRUE(becomes([&] { return taken.count() >= 3; }));
+  EXPECT_EQ(taken.frames().back(), "third");
+  EXPECT_EQ(*num_too_large, 24);
+}
+
 TEST_F(RedisBrokerTest, SaysThatAKeyIsSomethingElse) {
   const RedisServer server;
   const auto broker = connected(server.url());

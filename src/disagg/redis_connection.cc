@@ -60,14 +60,21 @@ StatusOr<std::vector<RedisValue>> RedisConnection::exchange(std::span<const Redi
 
 StatusOr<RedisValue> RedisConnection::read_value(TimePoint deadline) {
   while (true) {
-    ASSIGN_OR_RETURN(std::optional<RedisValue> value, reader_.next());
-    if (value.has_value()) return *std::move(value);
+    StatusOr<std::optional<RedisValue>> value = reader_.next();
+    if (!value.ok()) return refuse(value.status());
+    if (value->has_value()) return **std::move(value);
     incoming_.resize(kReadBytes);
     const StatusOr<size_t> size = socket_.read(incoming_, deadline);
     if (!size.ok()) return away(size.status());
     if (*size == 0) return absl::UnavailableError("the server has closed the connection");
-    RETURN_IF_ERROR(reader_.feed({incoming_.data(), *size}));
+    const Status fed = reader_.feed({incoming_.data(), *size});
+    if (!fed.ok()) return refuse(fed);
   }
+}
+
+Status RedisConnection::refuse(Status why) {
+  has_refused_ = true;
+  return why;
 }
 
 }  // namespace transept

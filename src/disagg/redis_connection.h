@@ -23,6 +23,10 @@ class RedisConnection final {
   // Sends the commands at once and reads a reply of each, which may be an error. Errors: kUnavailable, also when there
   // is no answer in time: replies may come later, so each later call has the same error.
   StatusOr<std::vector<RedisValue>> run(std::span<const RedisCommand> commands, TimePoint deadline);
+  // Of a reply, from here on: less than RedisReader::kMaxBytes.
+  void set_max_reply_bytes(size_t max_bytes) { reader_.set_max_bytes(max_bytes); }
+  // Whether run() has failed because of what the server said: a reply is too large, or none at all (RedisReader).
+  bool has_refused() const { return has_refused_; }
   // Whether the server has neither closed it nor said anything unasked.
   bool is_idle() const { return socket_.is_idle(); }
   // Ends the connection: run() returns. Another thread may call it.
@@ -33,10 +37,12 @@ class RedisConnection final {
   Status connect(const RedisUrl& url, TimePoint deadline);
   StatusOr<std::vector<RedisValue>> exchange(std::span<const RedisCommand> commands, TimePoint deadline);
   StatusOr<RedisValue> read_value(TimePoint deadline);
+  Status refuse(Status why);
 
   ClientSocket socket_;
   RedisReader reader_;
   Status broken_;
+  bool has_refused_ = false;
   std::string outgoing_;
   std::vector<char> incoming_;
 };

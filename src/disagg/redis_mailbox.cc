@@ -17,9 +17,18 @@ constexpr const char* kConsumer = "instance";
 constexpr Duration kRead = std::chrono::seconds(1);
 constexpr Duration kRenew = std::chrono::seconds(2);
 constexpr Duration kFirstWait = milliseconds(50), kLongestWait = std::chrono::seconds(1);
-constexpr const char* kMaxAtOnce = "64";
+constexpr int kMaxAtOnce = 64;
+constexpr size_t kMaxReplyBytes = size_t{16} << 20;
+static_assert(kMaxReplyBytes > 2 * kMaxAtOnce * kMaxBrokerFrameBytes);
+constexpr std::string_view kFrame = "frame";
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
+
+size_t num_bytes(const RedisEntry& entry) {
+  size_t sum = 0;
+  for (const auto& [name, value] : entry.fields) sum += name.size() + value.size();
+  return sum;
+}
 
 }  // namespace
 
@@ -55,13 +64,15 @@ Status own_redis_name(const RunRedis& run, const RedisKeys& keys, const Instance
 }
 
 RedisMailbox::RedisMailbox(RedisLink& link, const RedisKeys& keys, const InstanceId& self, EcChannel channel,
-                           bool takes_over, Take take)
+                           bool takes_over, Take take, std::shared_ptr<std::atomic<int64_t>> num_too_large)
     : link_(link),
       keys_(keys),
       self_(self),
       stream_(keys.frames(self, static_cast<int>(channel))),
       take_(std::move(take)),
-      takes_over_(takes_over) {
+      num_too_large_(std::move(num_too_large)),
+      takes_over_(takes_over),
+      max_at_once_(kMaxAtOnce) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -88,6 +99,7 @@ void RedisMailbox::run() {
     auto connected = link_.connect();
     if (connected.ok()) {
       RedisConnection& connection = **connected;
+      connection.set_max_reply_bytes(kMaxReplyBytes);
       {
         const MutexLock lock(mutex_);
         if (is_stopped_) break;
@@ -95,7 +107,7 @@ void RedisMailbox::run() {
       }
       const TimePoint begun = now();
       (void)serve(connection);  // until it breaks, and the link says that the server is away, or refuses to be read
-      if (now() - begun > kLongestWait) wait = kFirstWait;
+      if (now() - begun > kLongestWait || refused_at_once_ > 0) wait = kFirstWait;
       {
         const MutexLock lock(mutex_);
         connection_ = nullptr;
@@ -118,8 +130,14 @@ Status RedisMailbox::serve(RedisConnection& connection) {
   bool again = true;  // first what was given out and not acknowledged, until there is no more
   while (!is_stopped()) {
     if (now() >= own_at_) RETURN_IF_ERROR(own(connection));
-    ASSIGN_OR_RETURN(const auto replies, read(connection, again));
-    auto entries = redis_stream_entries(replies.back());
+    if (std::exchange(refused_at_once_, 0) == 1) RETURN_IF_ERROR(drop_first(connection));
+    const auto replies = read(connection, again);
+    if (!replies.ok()) {
+      refused_at_once_ = connection.has_refused() ? max_at_once_ : 0;
+      max_at_once_ = 1;  // also if they needed more than their time
+      return replies.status();
+    }
+    auto entries = redis_stream_entries(replies->back());
     if (absl::IsNotFound(entries.status())) {
       RETURN_IF_ERROR(make_group(connection));
       continue;
@@ -127,14 +145,41 @@ Status RedisMailbox::serve(RedisConnection& connection) {
     RETURN_IF_ERROR(entries.status());
     taken_.clear();  // acknowledged by that read
     if (entries->empty()) again = false;
-    for (const RedisEntry& entry : *entries) {
-      if (is_stopped()) break;
-      const auto frame = text_bytes(entry.field("frame"));
-      // No frame is empty: the entry was deleted, or is no frame of ours.
-      if (!frame.empty() && frame.size() <= kMaxBrokerFrameBytes) take_(frame);
-      taken_.push_back(entry.id);
-    }
+    max_at_once_ = std::min(2 * max_at_once_, kMaxAtOnce);
+    take_all(*entries);
   }
+  return ok_status();
+}
+
+void RedisMailbox::take_all(const std::vector<RedisEntry>& entries) {
+  for (const RedisEntry& entry : entries) {
+    if (is_stopped()) return;
+    if (num_bytes(entry) > kFrame.size() + kMaxBrokerFrameBytes) {
+      drop(entry.id);
+      max_at_once_ = 1;  // such entries seldom come alone
+      continue;
+    }
+    const auto frame = text_bytes(entry.field(kFrame));
+    // No frame is empty: the entry was deleted, or is no frame of ours.
+    if (!frame.empty()) take_(frame);
+    taken_.push_back(entry.id);
+  }
+}
+
+void RedisMailbox::drop(const std::string& id) {
+  taken_.push_back(id);
+  if (num_too_large_ != nullptr) ++*num_too_large_;
+}
+
+// By its id: it was read and not acknowledged, and is the first that would be read again.
+Status RedisMailbox::drop_first(RedisConnection& connection) {
+  std::vector<RedisCommand> commands = acknowledgements();  // nothing of it is left, or the first is another one
+  commands.push_back({"XPENDING", stream_, kGroup, "IDLE", "0", "-", "+", "1", kConsumer});
+  ASSIGN_OR_RETURN(const auto replies, connection.run(commands, now() + link_.answer()));
+  const auto pending = redis_pending(replies.back());
+  if (!pending.ok() || !pending->has_value()) return ok_status();  // another one has dropped it
+  taken_.clear();
+  drop((*pending)->id);
   return ok_status();
 }
 
@@ -151,7 +196,7 @@ std::vector<RedisCommand> RedisMailbox::acknowledgements() {
 StatusOr<std::vector<RedisValue>> RedisMailbox::read(RedisConnection& connection, bool again) {
   std::vector<RedisCommand> commands = acknowledgements();
   RedisCommand& command = commands.emplace_back();
-  command = {"XREADGROUP", "GROUP", kGroup, kConsumer, "COUNT", kMaxAtOnce};
+  command = {"XREADGROUP", "GROUP", kGroup, kConsumer, "COUNT", str_cat(max_at_once_)};
   if (!again) command.insert(command.end(), {"BLOCK", milliseconds_text(kRead)});
   command.insert(command.end(), {"STREAMS", stream_, again ? "0" : ">"});
   return connection.run(commands, now() + kRead + link_.answer());

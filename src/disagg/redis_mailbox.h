@@ -2,9 +2,13 @@
 // instance and gives its frames out. It makes the stream's group, and says every 2 s that the instance is there.
 //
 // A frame is deleted and acknowledged after it was taken; one that was not is read again when the connection is a new
-// one. Frames that came at once are acknowledged at once.
+// one. Frames that came at once are acknowledged at once. An entry that is larger than a frame may be is dropped; after
+// a reply that was refused as too large, entries are read one by one, and one that is too large alone is dropped
+// unread.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,9 +37,10 @@ Status own_redis_name(const RunRedis& run, const RedisKeys& keys, const Instance
 class RedisMailbox final {
  public:
   using Take = std::function<void(std::span<const std::byte> frame)>;
-  // Borrows the link. `takes_over`: the name may be another incarnation's still.
+  // Borrows the link. `takes_over`: the name may be another incarnation's still. `num_too_large`: counts entries that
+  // are dropped; may be null.
   RedisMailbox(RedisLink& link, const RedisKeys& keys, const InstanceId& self, EcChannel channel, bool takes_over,
-               Take take);
+               Take take, std::shared_ptr<std::atomic<int64_t>> num_too_large);
   // No frame is given out when it has returned.
   ~RedisMailbox();
   RedisMailbox(const RedisMailbox&) = delete;
@@ -49,6 +54,9 @@ class RedisMailbox final {
   void run();
   Status serve(RedisConnection& connection);
   StatusOr<std::vector<RedisValue>> read(RedisConnection& connection, bool again);
+  Status drop_first(RedisConnection& connection);
+  void take_all(const std::vector<RedisEntry>& entries);
+  void drop(const std::string& id);
   Status make_group(RedisConnection& connection);
   Status own(RedisConnection& connection);
   std::vector<RedisCommand> acknowledgements();
@@ -59,7 +67,10 @@ class RedisMailbox final {
   const InstanceId self_;
   const std::string stream_;
   const Take take_;
-  bool takes_over_;  // of the thread, as the two below
+  const std::shared_ptr<std::atomic<int64_t>> num_too_large_;
+  bool takes_over_;  // of the thread, as the four below
+  int max_at_once_;
+  int refused_at_once_ = 0;  // so many entries were read in vain: their reply was refused; 0: none were
   TimePoint own_at_ = TimePoint::min();
   std::vector<std::string> taken_;  // not acknowledged
   Mutex mutex_;

@@ -103,8 +103,9 @@ void RedisReader::Free::operator()(void* reader) const { redis_library().redisRe
 
 Status RedisReader::feed(std::string_view bytes) {
   num_bytes_ += bytes.size();
-  if (num_bytes_ > kMaxBytes)
-    return absl::UnavailableError(str_cat("a reply of Redis has more than ", kMaxBytes, " bytes"));
+  if (num_bytes_ > max_bytes_) {
+    return absl::UnavailableError(str_cat("a reply of Redis has more than ", max_bytes_, " bytes"));
+  }
   redisReader* const reader = reader_of(reader_.get());
   const bool is_good = redis_library().redisReaderFeed(reader, bytes.data(), bytes.size()) == REDIS_OK;
   return is_good ? ok_status() : unreadable(reader);

@@ -40,6 +40,8 @@ class RedisReader final {
   static constexpr size_t kMaxBytes = size_t{64} << 20;    // that are no whole value yet
 
   RedisReader();
+  // Less than kMaxBytes.
+  void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
   // Errors: kUnavailable, these bytes are no replies, or too many; nothing can be read behind them.
   Status feed(std::string_view bytes);
   // nullopt: more bytes are needed. Errors: as feed().
@@ -50,6 +52,7 @@ class RedisReader final {
     void operator()(void* reader) const;
   };
   std::unique_ptr<void, Free> reader_;
+  size_t max_bytes_ = kMaxBytes;
   size_t num_bytes_ = 0;  // since the last value
 };
 

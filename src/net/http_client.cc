@@ -155,6 +155,8 @@ class HttpClient::Impl {
     return reply;
   }
 
+  bool is_connected() const { return socket_.is_idle(); }
+
   std::string request_head(std::string_view method, std::string_view path, const HttpHeaders& headers) const {
     std::string head = str_cat(method, " ", path, " HTTP/1.1\r\n");
     if (find_header(headers, "Host") == nullptr) head += host_header();
@@ -334,6 +336,8 @@ HttpClient::HttpClient(std::string host, uint16_t port, const Options& options)
     : impl_(std::make_unique<Impl>(std::move(host), port, options)) {}
 HttpClient::~HttpClient() = default;
 HttpClient::HttpClient(HttpClient&&) noexcept = default;
+
+bool HttpClient::is_connected() const { return impl_->is_connected(); }
 
 StatusOr<HttpClient::Reply> HttpClient::get(std::string_view path, const HttpHeaders& headers) {
   RETURN_IF_ERROR(check_request(path, headers));

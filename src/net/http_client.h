@@ -44,6 +44,9 @@ class HttpClient final {
   ~HttpClient();
   HttpClient(HttpClient&&) noexcept;
 
+  // Whether a connection is open, and the server has neither closed it nor said anything unasked.
+  bool is_connected() const;
+
   // Sends one request and reads the whole answer, of any status. Errors: kInvalidArgument (a malformed path or header),
   // kUnavailable (cannot connect; the connection ended before the answer), kDeadlineExceeded, kResourceExhausted
   // (max_body_bytes), kDataLoss (not HTTP, an answer cut short). After an error the connection is closed.

@@ -47,7 +47,7 @@ std::optional<DecoderPool::Choice> DecoderPool::begin(std::span<const InstanceId
   return Choice{chosen->record.id, chosen->record.url, chosen->record.model};
 }
 
-void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now) {
+void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now, std::string_view words) {
   const MutexLock lock(mutex_);
   Instance* const found = find(id);
   if (found == nullptr) return;
@@ -57,14 +57,33 @@ void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now) {
     case Outcome::kAnswered:
       instance.pause = Duration::zero();
       instance.num_refusals = 0;
+      instance.refusal.clear();
       break;
     case Outcome::kRefused:
+      // Without words, those from before may still be why.
+      if (!words.empty()) {
+        instance.refusal = words.substr(0, kMaxWordsBytes);
+        instance.refused_at = now;
+      }
       if (++instance.num_refusals >= options_.max_refusals || instance.is_probed) leave_out(instance, now);
       break;
-    case Outcome::kBroken: leave_out(instance, now); break;
+    case Outcome::kBroken:
+      instance.refusal.clear();
+      leave_out(instance, now);
+      break;
     case Outcome::kGivenUp: break;
   }
   instance.is_probed = false;
+}
+
+std::string DecoderPool::last_refusal() const {
+  const MutexLock lock(mutex_);
+  const Instance* last = nullptr;
+  for (const auto& [name, instance] : instances_) {
+    if (instance.refusal.empty() || instance.pause == Duration::zero() || instance.record.is_draining) continue;
+    if (last == nullptr || instance.refused_at > last->refused_at) last = &instance;
+  }
+  return last == nullptr ? "" : last->refusal;
 }
 
 // Of several that break at once, the first counts.
@@ -114,6 +133,13 @@ bool DecoderPool::is_well(const InstanceId& id, TimePoint now) const {
   const MutexLock lock(mutex_);
   const auto found = instances_.find(id.name);
   return found != instances_.end() && found->second.record.id == id && found->second.out_until <= now;
+}
+
+std::set<std::string> DecoderPool::urls() const {
+  const MutexLock lock(mutex_);
+  std::set<std::string> urls;
+  for (const auto& [name, instance] : instances_) urls.insert(instance.record.url);
+  return urls;
 }
 
 size_t DecoderPool::num_ready(TimePoint now) const {

@@ -9,8 +9,10 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,7 +50,11 @@ class DecoderPool final {
     kBroken,   // it cannot be reached, or its connection broke before an answer
     kGivenUp,  // the client has gone: it says nothing of the instance
   };
-  void end(const InstanceId& id, Outcome outcome, TimePoint now);
+  // `words`: what it said with kRefused; cut to kMaxWordsBytes, empty: nothing that could be repeated.
+  static constexpr size_t kMaxWordsBytes = 1024;
+  void end(const InstanceId& id, Outcome outcome, TimePoint now, std::string_view words = {});
+  // The last words of instances that are left out because they refuse; empty: there are none.
+  std::string last_refusal() const;
 
   // How many instances there are, by what becomes of requests.
   struct States {
@@ -64,6 +70,8 @@ class DecoderPool final {
   void end_hold(const InstanceId& id, int64_t num_positions);
   // Whether the instance is there, and not left out.
   bool is_well(const InstanceId& id, TimePoint now) const;
+  // Of all that are there.
+  std::set<std::string> urls() const;
   // Instances that would be chosen now.
   size_t num_ready(TimePoint now) const;
 
@@ -74,6 +82,8 @@ class DecoderPool final {
     int64_t num_held = 0;   // positions
     int64_t most_free = 0;  // InstanceLoad::num_free_slots
     int32_t num_refusals = 0;
+    std::string refusal;  // its last words; empty: it has not refused with words since it answered or broke
+    TimePoint refused_at = TimePoint::min();
     Duration pause{};  // the last one; zero: it is well
     TimePoint out_until = TimePoint::min();
     bool is_probed = false;

@@ -29,6 +29,9 @@ class DecoderPoolTest : public ::testing::Test {
   void end(const std::string& name, Outcome outcome, uint64_t incarnation = 1) {
     pool_.end({name, incarnation}, outcome, now_);
   }
+  void refuse_three_times(const std::string& name, std::string_view words) {
+    for (int i = 0; i < 3; ++i) pool_.end({name, 1}, Outcome::kRefused, now_, words);
+  }
   void set(std::vector<InstanceRecord> records) { pool_.set_records(records); }
 
   DecoderPool pool_{{.seed = 7}};
@@ -202,6 +205,27 @@ TEST(DecoderPool, IsWellWhileItIsThereAndNotLeftOut) {
   pool.end(record.id, DecoderPool::Outcome::kBroken, now);
   EXPECT_FALSE(pool.is_well(record.id, now));
   EXPECT_TRUE(pool.is_well(record.id, now + std::chrono::seconds(5)));
+}
+
+TEST_F(DecoderPoolTest, KeepsTheLastWordsOfThoseThatRefuse) {
+  set({record_of("p0"), record_of("p1")});
+  pool_.end({"p0", 1}, Outcome::kRefused, now_, "once");
+  EXPECT_EQ(pool_.last_refusal(), "") << "it is not left out";
+  refuse_three_times("p1", "p1's");
+  now_ += seconds(1);
+  refuse_three_times("p0", "p0's");
+  refuse_three_times("p0", "");
+  EXPECT_EQ(pool_.last_refusal(), "p0's");
+  end("p0", Outcome::kAnswered);
+  EXPECT_EQ(pool_.last_refusal(), "p1's");
+  set({record_of("p0"), record_of("p1")});
+  EXPECT_EQ(pool_.last_refusal(), "p1's") << "its record was renewed";
+  end("p1", Outcome::kBroken);
+  EXPECT_EQ(pool_.last_refusal(), "") << "that is not why";
+  refuse_three_times("p0", std::string(DecoderPool::kMaxWordsBytes + 1, 'x'));
+  EXPECT_EQ(pool_.last_refusal(), std::string(DecoderPool::kMaxWordsBytes, 'x'));
+  set({record_of("p0", 2)});
+  EXPECT_EQ(pool_.last_refusal(), "") << "another incarnation";
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ void Proxy::follow_records() {
   while (true) {
     const auto records = broker_->peers();
     if (records.ok()) pool_.set_records(*records);
+    service_->close_idle();
     const MutexLock lock(mutex_);
     const TimePoint next = std::chrono::steady_clock::now() + options_.look_for_instances;
     while (!is_stopped_ && std::chrono::steady_clock::now() < next) (void)changed_.wait_until(mutex_, next);

@@ -99,14 +99,13 @@ bool ProxyService::is_welcome(const DecoderPool::Choice& choice, const HttpReque
     const auto known = welcome_.find(who);
     if (known != welcome_.end() && known->second > steady_now()) return true;
   }
-  std::string prefix;
-  std::unique_ptr<HttpClient> client = take_client(choice.url, prefix);
-  if (client == nullptr) return false;
+  StatusOr<IdleClients::Client> client = clients_.take(choice.url);
+  if (!client.ok()) return false;
   HttpHeaders headers = forwarded_headers(request);
   std::erase_if(headers, [](const auto& header) { return equals_ignoring_case(header.first, "Content-Type"); });
-  const StatusOr<HttpClient::Reply> reply = client->get(prefix + "/v1/models", headers);
+  const StatusOr<HttpClient::Reply> reply = client->http->get(client->prefix + "/v1/models", headers);
   if (!reply.ok()) return false;
-  keep_client(choice.url, std::move(client));
+  clients_.keep(choice.url, std::move(client->http));
   if (reply->status != 200) return false;
   const MutexLock lock(mutex_);
   if (welcome_.size() >= kMaxWelcome) welcome_.clear();

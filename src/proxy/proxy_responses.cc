@@ -15,4 +15,11 @@ HttpResponse proxy_error(const Status& status) {
   return response;
 }
 
+std::string proxy_error_words(std::string_view body) {
+  const StatusOr<Json> parsed = Json::parse(body);
+  const Json* const error = parsed.ok() ? parsed->find("error") : nullptr;
+  const Json* const message = error == nullptr ? nullptr : error->find("message");
+  return message != nullptr && message->is_string() ? message->as_string() : "";
+}
+
 }  // namespace transept

@@ -14,7 +14,6 @@
 namespace transept {
 namespace {
 
-constexpr size_t kMaxIdleClients = 64;              // of one instance
 constexpr size_t kMaxToldBytes = size_t{64} << 10;  // of what encode instances say
 constexpr auto kUnsentLook = std::chrono::milliseconds(5);
 
@@ -44,6 +43,10 @@ HttpHeaders passed_on(const HttpHeaders& headers) {
     if (!is_ours && !is_of_connection(name)) passed.push_back(header);
   }
   return passed;
+}
+Status nobody_ready(std::string_view last_words) {
+  const std::string_view between = last_words.empty() ? "" : "; the last one said: ";
+  return absl::UnavailableError(str_cat("no decode instance is ready", between, last_words));
 }
 bool is_of_one_instance(std::string_view path) { return path == "/debug/state"; }
 
@@ -232,6 +235,7 @@ struct ProxyService::Passing {
   bool has_head = false;
   bool is_stream = false;                      // it is passed on in pieces
   bool is_refusal = false;                     // 503, and another instance may answer
+  std::string refusal;                         // what the instance said with it
   bool is_held = false;                        // it is sent with encoded_inputs
   bool is_doubted = false;                     // which the instance does not believe
   std::function<void(Tunnel)> open_websocket;  // of a WebSocket alone
@@ -285,11 +289,14 @@ void ProxyService::forward(const Work& work) {
   ++num_forwarded_;
   Responder& responder = *work.responder;
   std::vector<InstanceId> tried;
-  Status why = absl::UnavailableError("no decode instance is ready");
+  Status why = nobody_ready({});
   std::vector<HeldPrompt> prompts = prompts_to_hold(work);
   for (int32_t i = 0; i < options_.max_tries && !responder.is_gone(); ++i) {
     const std::optional<DecoderPool::Choice> choice = pool_.begin(tried, steady_now());
-    if (!choice.has_value()) break;
+    if (!choice.has_value()) {
+      if (tried.empty()) why = nobody_ready(pool_.last_refusal());
+      break;
+    }
     if (i > 0) ++num_again_;
     tried.push_back(choice->id);
     Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
@@ -312,7 +319,9 @@ void ProxyService::forward(const Work& work) {
     if (!injected.empty()) pool_.end_hold(choice->id, room);
     // One that has all the live sessions that it may have is well.
     const bool is_full = is_websocket(work.request) && outcome == DecoderPool::Outcome::kRefused;
-    if (!passing.is_open) pool_.end(choice->id, is_full ? DecoderPool::Outcome::kGivenUp : outcome, steady_now());
+    if (!passing.is_open) {
+      pool_.end(choice->id, is_full ? DecoderPool::Outcome::kGivenUp : outcome, steady_now(), passing.refusal);
+    }
     if (outcome == DecoderPool::Outcome::kGivenUp) ++num_given_up_;
     if (passing.has_head && outcome != DecoderPool::Outcome::kGivenUp && outcome != DecoderPool::Outcome::kBroken) {
       ++num_answered_;
@@ -349,16 +358,16 @@ DecoderPool::Outcome ProxyService::pass(const DecoderPool::Choice& choice, const
 DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, const HttpRequest& request,
                                            std::string_view body, const HttpHeaders& more, Passing& passing) {
   using Outcome = DecoderPool::Outcome;
-  std::string prefix;
-  std::unique_ptr<HttpClient> client = take_client(choice.url, prefix);
-  if (client == nullptr) return Outcome::kBroken;
+  StatusOr<IdleClients::Client> client = clients_.take(choice.url);
+  if (!client.ok()) return Outcome::kBroken;  // the record's URL is none
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   HttpHeaders headers = forwarded_headers(request);
   headers.insert(headers.end(), more.begin(), more.end());
-  const Status status = client->pass(method, target_of(prefix, request), headers, body, passing.sink());
+  const Status status = client->http->pass(method, target_of(client->prefix, request), headers, body, passing.sink());
   if (status.ok()) {
     if (passing.is_open) return Outcome::kAnswered;
-    keep_client(choice.url, std::move(client));
+    clients_.keep(choice.url, std::move(client->http));
+    if (passing.is_refusal) passing.refusal = proxy_error_words(passing.response.body);
     passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
     return passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;
   }
@@ -371,33 +380,6 @@ DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, co
     passing.responder.respond(proxy_error(absl::UnavailableError("the decode instance broke off its answer")));
   }
   return Outcome::kBroken;
-}
-
-// Null: the record's URL is none.
-std::unique_ptr<HttpClient> ProxyService::take_client(const std::string& url, std::string& prefix) {
-  StatusOr<HttpUrl> parsed = HttpUrl::parse(url);
-  if (!parsed.ok()) return nullptr;
-  prefix = std::move(parsed->path);
-  while (prefix.ends_with('/')) prefix.pop_back();
-  {
-    const MutexLock lock(mutex_);
-    auto& idle = clients_[url];
-    if (!idle.empty()) {
-      std::unique_ptr<HttpClient> client = std::move(idle.back());
-      idle.pop_back();
-      return client;
-    }
-  }
-  return std::make_unique<HttpClient>(
-      std::move(parsed->host), parsed->port,
-      HttpClient::Options{
-          .connect_timeout = options_.connect_timeout, .timeout = options_.timeout, .max_body_bytes = SIZE_MAX / 2});
-}
-
-void ProxyService::keep_client(const std::string& url, std::unique_ptr<HttpClient> client) {
-  const MutexLock lock(mutex_);
-  auto& idle = clients_[url];
-  if (idle.size() < kMaxIdleClients) idle.push_back(std::move(client));
 }
 
 }  // namespace transept

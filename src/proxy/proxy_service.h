@@ -37,6 +37,7 @@
 #include "proxy/decoder_pool.h"
 #include "proxy/held_inputs.h"
 #include "proxy/held_request.h"
+#include "proxy/idle_clients.h"
 #include "proxy/proxy_metrics.h"
 
 namespace transept {
@@ -66,7 +67,12 @@ class ProxyService final : public HttpService {
   };
 
   // Borrows the pool.
-  ProxyService(const Options& options, DecoderPool& pool) : options_(options), log_(options.log), pool_(pool) {}
+  ProxyService(const Options& options, DecoderPool& pool)
+      : options_(options),
+        log_(options.log),
+        pool_(pool),
+        clients_(
+            {.connect_timeout = options.connect_timeout, .timeout = options.timeout, .max_body_bytes = SIZE_MAX / 2}) {}
   // Waits for the requests in work; take the server down first, so that they end.
   ~ProxyService() override;
 
@@ -75,6 +81,10 @@ class ProxyService final : public HttpService {
 
   // No request is forwarded from here on (503).
   void drain() { is_draining_ = true; }
+
+  // Closes idle connections to instances that have left the pool, and those that instances have closed. Call now and
+  // then.
+  void close_idle() { clients_.prune(pool_.urls()); }
 
   ProxyCounts counts() const;
 
@@ -116,8 +126,6 @@ class ProxyService final : public HttpService {
                                const HttpHeaders& more, Passing& passing);
   DecoderPool::Outcome pass(const DecoderPool::Choice& choice, const HttpRequest& request,
                             const InjectedInputs& injected, Passing& passing);
-  std::unique_ptr<HttpClient> take_client(const std::string& url, std::string& prefix);
-  void keep_client(const std::string& url, std::unique_ptr<HttpClient> client);
   // proxy_hold.cc
   std::vector<HeldPrompt> prompts_to_hold(const Work& work);
   Status hold(const DecoderPool::Choice& choice, const Work& work, std::vector<HeldPrompt>& prompts,
@@ -130,6 +138,7 @@ class ProxyService final : public HttpService {
   const Options options_;
   const AccessLog log_;
   DecoderPool& pool_;
+  IdleClients clients_;
   std::atomic<bool> is_draining_{false};
   std::atomic<size_t> num_body_bytes_{0};
   std::atomic<int64_t> num_forwarded_{0}, num_again_{0}, num_failed_{0};
@@ -147,7 +156,6 @@ class ProxyService final : public HttpService {
   std::set<std::string> named_ ABSL_GUARDED_BY(mutex_);  // ids of POSTs in work that came with one
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, TimePoint> welcome_ ABSL_GUARDED_BY(mutex_);  // who was let in, and until when that is believed
-  std::map<std::string, std::vector<std::unique_ptr<HttpClient>>> clients_ ABSL_GUARDED_BY(mutex_);  // idle, by URL
 };
 
 }  // namespace transept

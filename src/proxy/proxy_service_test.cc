@@ -115,6 +115,35 @@ TEST_F(ProxyTest, ARefusalIsTriedElsewhereAndElsePassedOn) {
   service_.reset();
 }
 
+TEST_F(ProxyTest, SaysWhatTheLastOneSaid) {
+  const auto refuse = [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    responder->respond(
+        text_response(503, R"({"error": {"message": "all encode instances differ: --dtype", "code": 1}})"));
+  };
+  const Upstream first("p0", refuse), second("p1", refuse);
+  start({&first, &second});
+  for (int i = 0; i < 12; ++i) {
+    const auto reply = post("/x", "b");
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_THAT(reply.body, HasSubstr("all encode instances differ: --dtype")) << "request " << i;
+  }
+  EXPECT_EQ(pool_.num_ready(std::chrono::steady_clock::now()), 0u);
+  const auto last = post("/x", "b");
+  EXPECT_THAT(last.body, HasSubstr("no decode instance is ready; the last one said: all encode instances differ"));
+  EXPECT_NE(find_header(last.headers, "Retry-After"), nullptr);
+  pool_.set_records({});
+  EXPECT_THAT(post("/x", "b").body, HasSubstr("no decode instance is ready\"")) << "who said so has gone";
+}
+
+TEST_F(ProxyTest, ARefusalThatIsNoErrorOfOursIsNotRepeated) {
+  const Upstream upstream("p0", [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
+    responder->respond(text_response(503, "<html>"));
+  });
+  start({&upstream});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(post("/x", "b").body, "<html>");
+  EXPECT_THAT(post("/x", "b").body, HasSubstr("no decode instance is ready\""));
+}
+
 TEST_F(ProxyTest, ABrokenAnswerIsTriedAgainBeforeItsFirstByteAlone) {
   std::atomic<int> num_asked = 0;
   const auto breaking = [&](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {

@@ -89,14 +89,16 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
   RETURN_IF_ERROR(check_ec_name("--instance-name", options.name));
   BulkOptions rows{options.bulk, options.bulk_address, options.broker, options.ns, {options.name, 0}, options.url};
   if (options.secret == nullptr) RETURN_IF_ERROR(check_without_secret(rows));
+  const auto num_too_large = std::make_shared<std::atomic<int64_t>>(0);
   ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
-                   connect_broker(options.broker, options.ns, options.wait_for_broker));
+                   connect_broker(options.broker, options.ns, options.wait_for_broker, num_too_large));
   const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
   rows.self = id;
   ASSIGN_OR_RETURN(std::unique_ptr<BulkTransport> bulk, connect_bulk(rows, writer));
 
   std::unique_ptr<Instance> instance(new Instance(options, id, broker));
+  instance->num_too_large_ = num_too_large;
   instance->record_.bulk_address = bulk->address();
   EcConnector::Options connector;
   connector.self = id;
@@ -197,7 +199,8 @@ InstanceStats Instance::stats() const {
   const FrameCounts& frames = connector_->counts();
   for (size_t i = 0; i < FrameCounts::kNumFaults; ++i) {
     const auto fault = static_cast<EcFrameFault>(i);
-    stats.frames_refused.emplace_back(transept::name(fault), frames.num_refused(fault));
+    const int64_t num_dropped = fault == EcFrameFault::kSize ? num_too_large_->load() : 0;
+    stats.frames_refused.emplace_back(transept::name(fault), frames.num_refused(fault) + num_dropped);
   }
   stats.frames_refused.emplace_back("unknown_sender", frames.num_unknown_senders);
   stats.frames_refused.emplace_back("unreserved", frames.num_unreserved);

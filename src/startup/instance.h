@@ -90,6 +90,7 @@ class Instance final {
   const Options options_;
   const InstanceId id_;
   const std::shared_ptr<Broker> broker_;
+  std::shared_ptr<const std::atomic<int64_t>> num_too_large_;  // frames that the broker has dropped
   std::unique_ptr<EcConnector> connector_;
   std::unique_ptr<TicketAsker> asker_;
   std::unique_ptr<Intake> intake_;
