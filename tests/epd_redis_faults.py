@@ -2,6 +2,7 @@
 import signal
 import subprocess
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from epd_by_hand import Redis
@@ -25,6 +26,9 @@ def answers_again(setup, load, bound=BACK_WITHIN):
     """Requests that come from now on are answered, the first within `bound`. Now."""
     now = time.monotonic()
     took = wait_until(lambda: any(reply.begin > now and reply.what == "answered" for reply in list(load.replies)), 60, 0.01)
+    said = Counter(f"{reply.what} {reply.status} {reply.words}"[:300] for reply in list(load.replies) if reply.begin > now and reply.what != "answered")
+    for words, count in said.most_common(4):
+        setup.say(f"{count} x {words}")
     setup.within("back: the first answer to who came later, after", took, bound)
     return now
 

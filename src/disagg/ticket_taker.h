@@ -30,7 +30,7 @@ class EncodeIntake {
   // What a prompt that was asked for (is_of_prompt()) is to the model. Errors: why it is no input of it.
   virtual StatusOr<EncoderItem> read(const Ticket& ticket, const std::string& prompt) = 0;
   // Returns when the rows of the item, which has its digest, are at the ticket's consumer. Errors: why they are not;
-  // kAborted by abort().
+  // kAborted by abort(), and for what is no fault of input or consumer: another instance may encode it.
   virtual Status encode(const Ticket& ticket, EncoderItem item) = 0;
   // Ends encode() of this input soon. No-op if there is none.
   virtual void abort(const EcInput& input) = 0;

@@ -467,6 +467,16 @@ TEST_F(TicketTakerTest, AnAskerThatStaysAwayIsLeftToOthers) {
   EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
 }
 
+TEST_F(TicketTakerTest, WhatABrokerThatIsFullDidNotTakeIsLeftToOthers) {
+  intake_.finish_all(absl::AbortedError("the broker, or the queue to it, is full"));
+  start();
+  offer(asker_.keep("r0", {1, 2}));
+  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
+  EXPECT_TRUE(taker_->drain(seconds(10)));
+  InprocBroker other(hub_);
+  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+}
+
 TEST_F(TicketTakerTest, TicketsOfAnAskerThatHasEndedAreOver) {
   start();
   Ticket ticket = asker_.keep("r0", {1, 2});

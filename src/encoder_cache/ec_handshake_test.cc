@@ -517,7 +517,7 @@ TEST_F(EcSenderTableTest, BrokerAway) {
   EXPECT_EQ(table_.next_time(), TimePoint{} + seconds(1000));
   EXPECT_EQ(add(meta("s", 0, 2, 4)), "metadata s.0.0") << "into the outbox";
   EXPECT_EQ(table_.next_time(), TimePoint{} + seconds(1000));
-  EXPECT_EQ(transport(EcSenderEvent::kOutboxFull, {"s", 0, 0}), "answer s.0.0 UNAVAILABLE");
+  EXPECT_EQ(transport(EcSenderEvent::kOutboxFull, {"s", 0, 0}), "answer s.0.0 ABORTED");
   now_ += seconds(60);
   table_.on_time(now_, out_);
   EXPECT_EQ(said(), "");

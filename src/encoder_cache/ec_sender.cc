@@ -216,7 +216,8 @@ Status EcSender::status() const {
                                                    dtype_name(meta_.dtype), ") or version"));
     case E::kPeerGone: return absl::UnavailableError(str_cat(what, "the decode instance has gone"));
     case E::kNoAnswer: return absl::UnavailableError(str_cat(what, "the decode instance does not answer"));
-    case E::kOutboxFull: return absl::UnavailableError(str_cat(what, "too many messages wait for the broker"));
+    // Nothing of the decode instance: another encode instance, or a later try, may find the broker well.
+    case E::kOutboxFull: return absl::AbortedError(str_cat(what, "the broker, or the queue to it, is full"));
     default: return absl::UnavailableError(str_cat(what, "not injected in ", num_new_attempts_ + 1, " attempts"));
   }
 }

@@ -195,7 +195,7 @@ TEST(EcSender, SaysWhyItFailed) {
   const std::map<E, absl::StatusCode> codes = {
       {E::kAbort, absl::StatusCode::kCancelled},           {E::kCancelled, absl::StatusCode::kCancelled},
       {E::kDeadline, absl::StatusCode::kDeadlineExceeded}, {E::kPeerGone, absl::StatusCode::kUnavailable},
-      {E::kNoAnswer, absl::StatusCode::kUnavailable},      {E::kOutboxFull, absl::StatusCode::kUnavailable},
+      {E::kNoAnswer, absl::StatusCode::kUnavailable},      {E::kOutboxFull, absl::StatusCode::kAborted},
       {E::kAttemptsOver, absl::StatusCode::kUnavailable}};
   std::map<std::string, int> messages;
   for (const auto& [event, code] : codes) {

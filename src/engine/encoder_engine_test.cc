@@ -264,7 +264,7 @@ TEST_F(EncoderEngineTest, EachEndHasItsError) {
   EXPECT_EQ(ends_with("cancelled"), absl::StatusCode::kCancelled);
   begin("outbox");
   connector_->put(EcSendEvent{EcSenderEvent::kOutboxFull, key("outbox")});
-  EXPECT_EQ(ends_with("outbox"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ends_with("outbox"), absl::StatusCode::kAborted);
   begin("late", 100ms);
   clock_.advance(101ms);
   EXPECT_EQ(ends_with("late"), absl::StatusCode::kDeadlineExceeded);

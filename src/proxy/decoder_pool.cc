@@ -65,11 +65,11 @@ void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now, std:
         instance.refusal = words.substr(0, kMaxWordsBytes);
         instance.refused_at = now;
       }
-      if (++instance.num_refusals >= options_.max_refusals || instance.is_probed) leave_out(instance, now);
+      if (++instance.num_refusals >= options_.max_refusals || instance.is_probed) leave_out(instance, now, options_.refusal_pause);
       break;
     case Outcome::kBroken:
       instance.refusal.clear();
-      leave_out(instance, now);
+      leave_out(instance, now, longer_pause(instance));
       break;
     case Outcome::kGivenUp: break;
   }
@@ -86,11 +86,14 @@ std::string DecoderPool::last_refusal() const {
   return last == nullptr ? "" : last->refusal;
 }
 
+Duration DecoderPool::longer_pause(const Instance& instance) const {
+  return std::clamp(2 * instance.pause, options_.first_pause, options_.max_pause);
+}
+
 // Of several that break at once, the first counts.
-void DecoderPool::leave_out(Instance& instance, TimePoint now) const {
+void DecoderPool::leave_out(Instance& instance, TimePoint now, Duration pause) const {
   if (instance.pause != Duration::zero() && now < instance.out_until) return;
-  instance.pause =
-      instance.pause == Duration::zero() ? options_.first_pause : std::min(2 * instance.pause, options_.max_pause);
+  instance.pause = pause;
   instance.out_until = now + instance.pause;
   instance.num_refusals = 0;
 }

@@ -26,8 +26,11 @@ class DecoderPool final {
  public:
   struct Options {
     int32_t max_refusals = 3;  // in a row, until an instance is left out
-    Duration first_pause = std::chrono::seconds(5);
+    Duration first_pause = std::chrono::seconds(5);  // of an instance that breaks; doubles
     Duration max_pause = std::chrono::seconds(60);
+    // Of an instance that refuses. It is there, and what it lacks others often lack, too, such as the memory of Redis:
+    // when it comes back, all are to go on at once.
+    Duration refusal_pause = std::chrono::seconds(1);
     uint64_t seed = 0;  // of the choice
   };
   explicit DecoderPool(const Options& options) : options_(options), random_(options.seed) {}
@@ -91,7 +94,8 @@ class DecoderPool final {
 
   Instance* find(const InstanceId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool is_ready(const Instance& instance, TimePoint now);
-  void leave_out(Instance& instance, TimePoint now) const;
+  Duration longer_pause(const Instance& instance) const;
+  void leave_out(Instance& instance, TimePoint now, Duration pause) const;
 
   const Options options_;
   mutable Mutex mutex_;

@@ -132,11 +132,18 @@ TEST_F(DecoderPoolTest, WhoRefusesThriceIsLeftOut) {
     end("p0", Outcome::kRefused);
   }
   EXPECT_EQ(begin(), "none");
-  now_ += seconds(5);
-  ASSERT_EQ(begin(), "p0");
-  end("p0", Outcome::kRefused);
-  EXPECT_EQ(begin(), "none") << "a probe that is refused";
-  now_ += seconds(10);
+  for (int i = 0; i < 8; ++i) {
+    now_ += seconds(1);
+    ASSERT_EQ(begin(), "p0");
+    end("p0", Outcome::kRefused);
+    EXPECT_EQ(begin(), "none") << "a probe that is refused";
+  }
+  now_ += seconds(1);
+  ASSERT_EQ(begin(), "p0") << "such pauses do not grow";
+  end("p0", Outcome::kBroken);
+  now_ += seconds(4);
+  EXPECT_EQ(begin(), "none");
+  now_ += seconds(1);
   ASSERT_EQ(begin(), "p0");
   end("p0", Outcome::kAnswered);
   for (int i = 0; i < 2; ++i) {

@@ -149,6 +149,7 @@ ErrorKind error_kind(const Status& status) {
     case Code::kUnauthenticated: return {"authentication_error", "invalid_api_key", 401};
     case Code::kPermissionDenied: return {"permission_error", "permission_denied", 403};
     case Code::kResourceExhausted: return {"rate_limit_error", "rate_limit_exceeded", 429};
+    case Code::kAborted:
     case Code::kUnavailable: return {"server_error", "unavailable", 503};
     case Code::kDeadlineExceeded: return {"server_error", "timeout", 504};
     case Code::kCancelled: return {"server_error", "cancelled", 499};
