@@ -16,6 +16,7 @@ class Stream:
     sent: float
     pieces: list = field(default_factory=list)  # (time, bytes)
     times: list = field(default_factory=list)   # of the pieces with text
+    are_steps: list = field(default_factory=list)  # of the same: whether one token brought it; others end a text that several tokens spell
     num_tokens: int = 0
 
     def read(self):
@@ -23,11 +24,19 @@ class Stream:
         whole = b"".join(piece for _, piece in self.pieces)
         if not whole.startswith(b"HTTP/1.1 200") or b"data: [DONE]" not in whole:
             raise RuntimeError(f"no whole stream: {whole[:200]!r} .. {whole[-200:]!r}")
-        self.times = [at for at, piece in self.pieces if b'"text": "' in piece and piece.count(b'"text": ""') < piece.count(b'"text": "')]
+        texts = [(at, piece) for at, piece in self.pieces if b'"text": "' in piece and piece.count(b'"text": ""') < piece.count(b'"text": "')]
+        self.times, self.are_steps = [at for at, _ in texts], [num_tokens(piece) <= 1 for _, piece in texts]
         usage = whole.rfind(b'"completion_tokens": ')
         self.num_tokens = int(whole[usage + 21:usage + 31].split(b",")[0])
         self.pieces = []
         return self
+
+
+def num_tokens(piece):
+    """Of its first event, by its log-probabilities; 0: it has none."""
+    at = piece.find(b'"token_logprobs": [')
+    listed = piece[at + 19:piece.find(b"]", at)] if at >= 0 else b""
+    return len(listed.split(b",")) if listed else 0
 
 
 class Clients:
@@ -88,8 +97,9 @@ def timed(port, data, **options):
     return seconds
 
 
-def stream_body(prompt, num_tokens, **more):
-    return wire.post("/v1/completions", {"prompt": prompt, "max_tokens": num_tokens, "ignore_eos": True, "stream": True,
+def stream_body(prompt, max_tokens, **more):
+    """Its log-probabilities say how many tokens a piece is of."""
+    return wire.post("/v1/completions", {"prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True, "stream": True, "logprobs": 0,
                                          "stream_options": {"include_usage": True}, **more})
 
 

@@ -27,19 +27,22 @@ def added(ours, theirs):
             "of_p99_ms": 1e3 * (quantile(ours, 0.99) - quantile(theirs, 0.99))}
 
 
-def gaps(times):
-    return [b - a for a, b in zip(times, times[1:])]
+def gaps(stream, begin=-math.inf):
+    """Seconds between a piece from `begin` on and the next one that one token brought. A token may have no text of its own: what comes with a later one's is
+    several steps away, which says nothing of how even they are."""
+    pieces = list(zip(stream.times, stream.are_steps))
+    return [b - a for (a, _), (b, is_step) in zip(pieces, pieces[1:]) if is_step and a >= begin]
 
 
 def load_figures(replies, begin, end):
     """Of streams answered between two times: {tokens/s, gaps, first tokens, goodput}. A request is good if its gaps' p99 is at most ITL_FACTOR times the
     median of all gaps, and its first token came within TTFT_LIMIT."""
     seen = [reply for reply in replies if begin <= reply.times[-1] <= end]
-    every = [gap for reply in seen for gap in gaps(reply.times)]
+    every = [gap for reply in seen for gap in gaps(reply)]
     if not every:
         return {}
     median = statistics.median(every)
-    good = sum(quantile(gaps(reply.times) or [0], 0.99) <= ITL_FACTOR * median and reply.times[0] - reply.sent <= TTFT_LIMIT for reply in seen)
+    good = sum(quantile(gaps(reply) or [0], 0.99) <= ITL_FACTOR * median and reply.times[0] - reply.sent <= TTFT_LIMIT for reply in seen)
     first = [reply.times[0] - reply.sent for reply in seen]
     return {"requests_per_s": len(seen) / (end - begin), "tokens_per_s": sum(reply.num_tokens for reply in seen) / (end - begin),
             "itl_p50_ms": 1e3 * median, "itl_p99_ms": 1e3 * quantile(every, 0.99), "itl_p99_over_p50": quantile(every, 0.99) / median,
@@ -49,7 +52,7 @@ def load_figures(replies, begin, end):
 
 def gap_figures(streams, begin):
     """Of the gaps of all streams that begin after `begin`."""
-    every = [gap for stream in streams for gap in gaps([at for at in stream.times if at >= begin])]
+    every = [gap for stream in streams for gap in gaps(stream, begin)]
     return {"itl_p50_ms": 1e3 * quantile(every, 0.5), "itl_p99_ms": 1e3 * quantile(every, 0.99), "gaps": len(every)}
 
 

@@ -5,7 +5,7 @@ from epd_client import Stream
 
 
 def stream(sent, times, num_tokens=0):
-    return Stream(sent, [], list(times), num_tokens or len(times))
+    return Stream(sent, [], list(times), [True] * len(times), num_tokens or len(times))
 
 
 class Figures(unittest.TestCase):
@@ -29,6 +29,11 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(found["goodput_per_s"], 0.1)
         self.assertAlmostEqual(found["itl_p50_ms"], 10)
         self.assertAlmostEqual(found["tokens_per_s"], 26.2)
+
+    def test_gaps_before_texts_of_several_tokens_do_not_count(self):
+        one = Stream(0, [], [1, 1.1, 1.4, 1.5], [True, True, False, True], 6)
+        self.assertEqual([round(gap, 3) for gap in figures.gaps(one)], [0.1, 0.1])
+        self.assertEqual([round(gap, 3) for gap in figures.gaps(one, 1.2)], [0.1])
 
     def test_only_what_ended_in_the_time_counts(self):
         inside, outside = stream(0, [1, 1.1, 1.2]), stream(0, [1, 1.1, 9])
@@ -75,6 +80,12 @@ class Client(unittest.TestCase):
         one = Stream(0.0, [(1.0, self.HEAD), (2.0, self.event(b"a")), (2.5, self.event(b"")), (3.0, self.event(b"b") + self.event(b"")),
                            (3.5, b'data: {"choices": [], "usage": {"completion_tokens": 17, "x": 1}}\n\n'), (4.0, b"data: [DONE]\n\n0\r\n\r\n")]).read()
         self.assertEqual((one.times, one.num_tokens), ([2.0, 3.0], 17))
+
+    def test_how_many_tokens_a_piece_is_of(self):
+        event = lambda listed: b'data: {"choices": [{"text": "a", "logprobs": {"tokens": ["a"], "token_logprobs": [%s], "top_logprobs": []}}]}' % listed
+        one = Stream(0.0, [(1.0, self.HEAD + event(b"-0.5")), (2.0, event(b"-0.5, null")), (3.0, event(b"-1") + event(b"-1, -2")), (4.0, self.event(b"a")),
+                           (4.5, b'"completion_tokens": 7, data: [DONE]')]).read()
+        self.assertEqual((one.times, one.are_steps), ([1.0, 2.0, 3.0, 4.0], [True, False, True, True]))
 
     def test_an_answer_that_is_no_whole_stream_is_an_error(self):
         for pieces in ([(1.0, self.HEAD + self.event(b"a"))], [(1.0, b"HTTP/1.1 503 no\r\n\r\ndata: [DONE]\n\n")]):

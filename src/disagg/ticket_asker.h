@@ -40,6 +40,7 @@ class TicketAsker final : public EncodeAsker {
   void start(std::shared_ptr<EcInbox> inbox) override;
   void ask(EncodeAsk ask) override;
   void withdraw(const EcInput& input) override;
+  void ask_again() override { offers_.offer_again(); }
 
   // What is to be encoded, while it is asked for; null: it is not.
   std::shared_ptr<const EncoderItem> find(const EcInput& input) const;

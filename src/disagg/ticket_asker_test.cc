@@ -277,6 +277,21 @@ TEST_F(TicketAskerTest, WaitsAgainForEncodeInstancesWhenTheBrokerIsBack) {
   EXPECT_THAT(error_message(failure().why), HasSubstr("no encode instance"));
 }
 
+TEST_F(TicketAskerTest, AsksABrokerThatIsBackAgainAtOnce) {
+  options_.offer_again = seconds(100);
+  encoder_is_there();
+  start();
+  for (const char* name : {"r1", "r2"}) asker_->ask(ask_of(name));
+  while (encoders_.num_tickets().value() < 2) std::this_thread::sleep_for(milliseconds(1));
+  asker_->ask_again();
+  hub_->go_away();
+  hub_->come_back_empty();
+  encoder_is_there();
+  asker_->ask_again();
+  for (const char* name : {"r1", "r2"}) EXPECT_EQ(take()->key.request_id, name);
+  EXPECT_EQ(take(milliseconds(50)), std::nullopt) << "each is there once";
+}
+
 TEST_F(TicketAskerTest, WaitsForABrokerThatIsAwayUntilItDrains) {
   options_.wait_for_encoders = milliseconds(50);
   options_.offer_again = milliseconds(5);

@@ -62,10 +62,17 @@ void TicketOffers::wait_once() {
 }
 
 void TicketOffers::begin_drain() {
-  const TimePoint now = steady_now();
   const MutexLock lock(mutex_);
-  if (std::exchange(is_draining_, true)) return;
-  // Whether the broker is away is found by offering.
+  if (!std::exchange(is_draining_, true)) hasten();  // whether the broker is away is found by offering
+}
+
+void TicketOffers::offer_again() {
+  const MutexLock lock(mutex_);
+  hasten();
+}
+
+void TicketOffers::hasten() {
+  const TimePoint now = steady_now();
   for (auto& [input, offered] : offered_) offers_.move(input, offered.next_offer, now);
   changed_.notify_all();
 }

@@ -50,6 +50,9 @@ class TicketOffers final {
   // No-op if it is not offered.
   void withdraw(const EcInput& input);
 
+  // Offers all of them now, and not when it is their time: the broker may have lost them.
+  void offer_again();
+
   // Why encode instances of this other model are of no use here: said where no encode instance is there but such ones.
   void explain(const ModelFingerprint& other, std::string why);
   // Inputs can be encoded elsewhere than by encode instances, so once none was known for wait_for_encoders, tickets
@@ -89,6 +92,7 @@ class TicketOffers final {
   Status check_wait(const Offer& offer, TimePoint now);
   Status check_away(TimePoint now) const;
   void fail(const EcInput& input, const Status& why);
+  void hasten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void offer_later(const EcInput& input, TimePoint at, bool is_offered = false);
   void collect_due(TimePoint now, std::vector<Offer>& due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove(std::map<EcInput, Offered>::iterator offered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

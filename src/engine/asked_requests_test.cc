@@ -97,6 +97,21 @@ TEST_F(AskedRequests, WaitForWhatTheyAskFor) {
   expect_nothing_held();
 }
 
+TEST_F(AskedRequests, AreAskedForAgainWhenTheBrokerIsBack) {
+  make_asking();
+  asker_.keeps = true;
+  ASSERT_EQ(add_content("a", 9, 1), ok_status());
+  asker_.tell_path(true);
+  step();
+  EXPECT_EQ(asker_.num_asked_again, 0);
+  asker_.tell_path(false);
+  step();
+  EXPECT_EQ(asker_.num_asked_again, 1);
+  asker_.encode(asker_.asks.at(0));
+  run();
+  expect_right("a", 9, 1);
+}
+
 TEST_F(AskedRequests, AskForNothingThatIsHere) {
   make_asking();
   ASSERT_EQ(add_content("a", 9, 1), ok_status());

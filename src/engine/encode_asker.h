@@ -36,6 +36,8 @@ class EncodeAsker {
   virtual void ask(EncodeAsk ask) = 0;
   // The rows are here, or no request wants them any longer. EcAskFailed may still be in the inbox. No-op if unknown.
   virtual void withdraw(const EcInput& input) = 0;
+  // The broker is back, and may have forgotten what was asked for: asks for all of it again, at once.
+  virtual void ask_again() = 0;
 };
 
 }  // namespace transept

@@ -24,6 +24,7 @@ class FakeAsker final : public EncodeAsker {
     if (!keeps && (!is_lost || encodes_what_fails)) encode(ask);
   }
   void withdraw(const EcInput& input) override { withdrawn.push_back(input); }
+  void ask_again() override { ++num_asked_again; }
 
   void encode(const EncodeAsk& ask) {
     EcMeta meta;
@@ -36,6 +37,7 @@ class FakeAsker final : public EncodeAsker {
     meta.time_left = ask.time_left;
     encoders_.encode(meta, fake_rows(ask.content->token_ids));
   }
+  void tell_path(bool is_away) { inbox_->put(EcPathEvent{is_away}); }
   void fail(const EncodeAsk& ask, const Status& why) { inbox_->put(EcAskFailed{ask.input, why}); }
 
   bool keeps = false;
@@ -44,6 +46,7 @@ class FakeAsker final : public EncodeAsker {
   ModelFingerprint model;
   std::vector<EncodeAsk> asks;
   std::vector<EcInput> withdrawn;
+  int num_asked_again = 0;
 
  private:
   RemoteEncoders& encoders_;

@@ -46,6 +46,7 @@ class HalfAnAsker final : public EncodeAsker {
     encoders_.encode(meta, bytes_of(rows));
   }
   void withdraw(const EcInput&) override {}
+  void ask_again() override {}
 
   int64_t num_asks() const { return num_asks_; }
 

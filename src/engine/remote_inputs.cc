@@ -102,6 +102,10 @@ void RemoteInputs::handle(const EcEvent& event, TimePoint now) {
     failed_.push_back({.request_id = failed->input.request_id, .why = failed->why});
     return;
   }
+  if (const auto* path = std::get_if<EcPathEvent>(&event)) {
+    if (!path->is_away && options_.asker != nullptr) options_.asker->ask_again();
+    return;
+  }
   const auto* sink = std::get_if<EcSinkEvent>(&event);
   if (sink == nullptr) return;  // of senders; a peer that has gone is found by its lease
   switch (sink->kind) {
