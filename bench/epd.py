@@ -10,6 +10,7 @@ table. Needs Linux, whisper-tiny (--speech) and a clip of 16 bits mono;
 memory also random checkpoints (checkpoints.py, --shapes). Alone on the machine, please.
 """
 import argparse
+import itertools
 import json
 import math
 import os
@@ -25,6 +26,7 @@ from epd_fleets import Clips, Fleet, One, RedisFleet, memory_mib, serving, wait_
 from machine import BUILD, ROOT
 
 SHARED = ROOT.parent / "shared"
+MEMORY_CLIENTS = (1, 4)  # a window's keys and values are as large in a decode instance as in one process
 WHISPER_IDS = [50258, 50259, 50359, 50363]
 
 
@@ -111,25 +113,25 @@ def measure_load(options):
 
 
 def measure_memory(options):
-    """{model: {"one": MiB, "e": .., "p": ..}}: peaks after 4 clients' windows, or inputs of 512 ids."""
+    """{"model, 1 at once": {"one": MiB, "e0": .., "p0": ..}}: peaks after 4 windows, or inputs of 512 ids, of one client and of four."""
     found = {}
     media = ("--allowed-local-media-path", options.clips.folder)
     ids = lambda: [options.clips.rng.randrange(10, 50000) for _ in range(512)]
     cases = [("whisper-tiny", options.speech, lambda: options.clips.prompt(WHISPER_IDS)),
              ("whisper-small", options.shapes / "whisper-small-shape" / "hf", lambda: options.clips.prompt(WHISPER_IDS)),
              ("bart-large-cnn", options.shapes / "bart-large-cnn-shape" / "hf", ids)]
-    for name, model, prompt in cases:
+    for (name, model, prompt), num_clients in itertools.product(cases, MEMORY_CLIENTS):
         make = lambda prompt=prompt: wire.post("/v1/completions", {"prompt": prompt(), "max_tokens": 40, "ignore_eos": True})
-        found[name] = {}
+        peaks = found[f"{name}, {num_clients} at once"] = {}
         for kind in ("one", "epd"):
-            flags = (*media, "--max-num-seqs", 8)
+            flags = (*media, "--max-num-seqs", 8, "--encoder-cache-memory", "off")  # it fills what the KV cache is given
             server = One(options.transept, model, "--threads", 2, *flags) if kind == "one" else Fleet(
                 options.transept, model, "1E1D", "--epd-threads", "1,1", *flags)
             with server:
-                serving_threads(server.port, make, 4, 4)
+                serving_threads(server.port, make, num_clients, 4)
                 for process, pid in server.pids().items():
-                    found[name][process] = memory_mib(pid)
-        print(name, json.dumps(found[name]), flush=True)
+                    peaks[process] = memory_mib(pid)
+        print(name, num_clients, json.dumps(peaks), flush=True)
     return found
 
 

@@ -180,6 +180,12 @@ class FakeIntake final : public EncodeIntake {
 
 class TicketTakerTest : public ::testing::Test {
  protected:
+  void expect_left_to_others() {
+    EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
+    EXPECT_TRUE(taker_->drain(seconds(10)));
+    InprocBroker other(hub_);
+    EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+  }
   TicketTakerTest() {
     options_.self = {"e0", 11};
     options_.take_wait = milliseconds(20);
@@ -400,10 +406,7 @@ TEST_F(TicketTakerTest, APromptWhoseAskerDoesNotHearIsLeftToOthers) {
   EXPECT_TRUE(wait_until([&] { return taker_->counts().num_done == 1; })) << "the third time it hears";
   asker_.be_deaf(1000);
   offer(asker_.keep_prompt("r1", "abc"));
-  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
-  EXPECT_TRUE(taker_->drain(seconds(10)));
-  InprocBroker other(hub_);
-  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+  expect_left_to_others();
 }
 
 // Its decode instance does not answer: who has asked may choose another one.
@@ -461,20 +464,14 @@ TEST_F(TicketTakerTest, AnAskerThatStaysAwayIsLeftToOthers) {
   asker_.be_busy(1000);
   start();
   offer(asker_.keep("r0", {1, 2}));
-  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
-  EXPECT_TRUE(taker_->drain(seconds(10)));
-  InprocBroker other(hub_);
-  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+  expect_left_to_others();
 }
 
 TEST_F(TicketTakerTest, WhatABrokerThatIsFullDidNotTakeIsLeftToOthers) {
   intake_.finish_all(absl::AbortedError("the broker, or the queue to it, is full"));
   start();
   offer(asker_.keep("r0", {1, 2}));
-  EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
-  EXPECT_TRUE(taker_->drain(seconds(10)));
-  InprocBroker other(hub_);
-  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+  expect_left_to_others();
 }
 
 TEST_F(TicketTakerTest, TicketsOfAnAskerThatHasEndedAreOver) {

@@ -65,7 +65,8 @@ void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now, std:
         instance.refusal = words.substr(0, kMaxWordsBytes);
         instance.refused_at = now;
       }
-      if (++instance.num_refusals >= options_.max_refusals || instance.is_probed) leave_out(instance, now, options_.refusal_pause);
+      if (++instance.num_refusals >= options_.max_refusals || instance.is_probed)
+        leave_out(instance, now, options_.refusal_pause);
       break;
     case Outcome::kBroken:
       instance.refusal.clear();

@@ -25,7 +25,7 @@ namespace transept {
 class DecoderPool final {
  public:
   struct Options {
-    int32_t max_refusals = 3;  // in a row, until an instance is left out
+    int32_t max_refusals = 3;                        // in a row, until an instance is left out
     Duration first_pause = std::chrono::seconds(5);  // of an instance that breaks; doubles
     Duration max_pause = std::chrono::seconds(60);
     // Of an instance that refuses. It is there, and what it lacks others often lack, too, such as the memory of Redis:

@@ -42,9 +42,9 @@ void IdleClients::prune(const std::set<std::string>& urls) {
     if (found == clients_.end()) continue;
     Clients& idle = found->second;
     const auto is_kept = [&](const auto& client) { return urls.contains(url) && client->is_connected(); };
-    const auto rest = std::ranges::stable_partition(idle, is_kept);
-    std::ranges::move(rest, std::back_inserter(closed));
-    idle.erase(rest.begin(), rest.end());
+    const auto rest = std::stable_partition(idle.begin(), idle.end(), is_kept);
+    std::move(rest, idle.end(), std::back_inserter(closed));
+    idle.erase(rest, idle.end());
     if (idle.empty()) clients_.erase(found);
   }
 }
