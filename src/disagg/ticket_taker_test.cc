@@ -183,8 +183,7 @@ class TicketTakerTest : public ::testing::Test {
   void expect_left_to_others() {
     EXPECT_TRUE(wait_until([&] { return taker_->counts().num_left == 1; }));
     EXPECT_TRUE(taker_->drain(seconds(10)));
-    InprocBroker other(hub_);
-    EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+    EXPECT_TRUE(InprocBroker(hub_).take({"e1", 12}, {}, seconds(10)).value().has_value());
   }
   TicketTakerTest() {
     options_.self = {"e0", 11};
@@ -508,8 +507,7 @@ TEST_F(TicketTakerTest, DestroyedItAbortsWhatIsInWork) {
   EXPECT_FALSE(taker_->drain(milliseconds(20)));
   taker_.reset();
   EXPECT_EQ(intake_.aborted(), std::set<std::string>{"r0"});
-  InprocBroker other(hub_);
-  EXPECT_TRUE(other.take({"e1", 12}, {}, seconds(10)).value().has_value());
+  EXPECT_TRUE(InprocBroker(hub_).take({"e1", 12}, {}, seconds(10)).value().has_value());
 }
 
 TEST_F(TicketTakerTest, LeavesWhatIsInWorkWhenItDrainsAndTheBrokerIsGone) {
