@@ -312,7 +312,7 @@ TEST_P(SpelledRequests, OfAClientThatGoesLeaveNothingBehind) {
     int pieces = 0;
     const auto reply = served.client().post_streamed(
         GetParam().path, "application/json",
-        GetParam().body(R"(, "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 8, "temperature": 1)"),
+        GetParam().body(R"(, "stream": true, "ignore_eos": true, "max_tokens": 120, "n": 16, "temperature": 1)"),
         [&](std::string_view) { return ++pieces < 2; });
     EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
     EXPECT_TRUE(wait_until([&] {
