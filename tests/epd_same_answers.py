@@ -46,7 +46,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tests/epd_same_answers.py")
     parser.add_argument("--transept", type=Path, default=serving.ROOT / "build" / "release" / "transept")
     parser.add_argument("--root", type=Path, default=serving.ROOT / "tests" / "models", help="folders of text models with requests.jsonl")
-    parser.add_argument("--speech", type=Path, action="append", default=[], metavar="MODEL", help="instead of the speech models of tests/models")
+    parser.add_argument("--speech", type=Path, action="append", default=[], metavar="MODEL", help="instead of the one of tests/models that transcribes")
     parser.add_argument("--clips", type=Path, help="audio files for the speech models (default: melodies)")
     parser.add_argument("--filter", default="", metavar="SUBSTR", help="cases whose name has it")
     parser.add_argument("--jobs", type=int, default=1)
@@ -154,10 +154,7 @@ def difference(one, several):
 # ---- Speech, by transcribe
 
 def speech_cases(options, fleets):
-    models = options.speech or [path.parent for path in sorted((serving.ROOT / "tests" / "models").glob("*/requests.jsonl"))
-                                if json.loads((path.parent / "config.json").read_text()).get("model_type") in ("whisper", "moonshine")]
-    models = models if options.speech else [serving.SPEECH_MODEL, *(model for model in models if model != serving.SPEECH_MODEL)]
-    for turn, model in enumerate(models):
+    for turn, model in enumerate(options.speech or [serving.SPEECH_MODEL]):
         for circumstance, fleet in fleets.chosen(SPEECH_CIRCUMSTANCES, options.every, turn % len(fleets.ways)):
             yield f"{model.name}, clips, {circumstance}, {fleet}", lambda model=model, what=circumstance, fleet=fleet: speech_case(
                 options, model, SPEECH_CIRCUMSTANCES[what], fleets.ways[fleet])
@@ -171,13 +168,12 @@ def speech_case(options, model, flags, fleet):
             clips.mkdir()
             for number, seconds in enumerate((0.7, 2, 29, 45, 100)):
                 (clips / f"{number}.wav").write_bytes(epd_load.melody(rng, seconds))
-        words = config_words(model)
-        flags = [flag for flag in flags if not (flag == "--word-timestamps" and not words)]
+        flags = [flag for flag in flags if flag != "--word-timestamps" or says_words(model)]
         return difference(transcribed(options.transept, model, clips, flags), transcribed(options.transept, model, clips, [*flags, *fleet]))
 
 
-def config_words(model):
-    """Whether the model says when words are spoken."""
+def says_words(model):
+    """Whether the model knows when words are spoken."""
     path = model / "generation_config.json"
     return path.exists() and "alignment_heads" in json.loads(path.read_text())
 

@@ -7,6 +7,7 @@
 
 #include "base/ascii.h"
 #include "net/ending_responder.h"
+#include "net/forwarding_responder.h"
 #include "net/http_chars.h"
 #include "server/page.h"
 #include "server/replies.h"
@@ -53,22 +54,13 @@ bool is_one_of(std::string_view given, const std::vector<std::string>& keys) {
 }
 
 // Adds what every answer to a request has, be it an error or a stream.
-class HeaderedResponder final : public Responder {
+class HeaderedResponder final : public ForwardingResponder {
  public:
-  HeaderedResponder(std::shared_ptr<Responder> inner, HttpHeaders headers)
-      : inner_(std::move(inner)), headers_(std::move(headers)) {}
+  HeaderedResponder(std::shared_ptr<Responder> to, HttpHeaders headers)
+      : ForwardingResponder(std::move(to)), headers_(std::move(headers)) {}
 
-  void respond(HttpResponse response) override { inner_->respond(with_headers(std::move(response))); }
-  void start_stream(HttpResponse head) override { inner_->start_stream(with_headers(std::move(head))); }
-  void write(std::string piece) override { inner_->write(std::move(piece)); }
-  void finish() override { inner_->finish(); }
-  void abandon() override { inner_->abandon(); }
-  void start_tunnel(Tunnel tunnel) override { inner_->start_tunnel(std::move(tunnel)); }
-  bool is_gone() const override { return inner_->is_gone(); }
-  bool was_too_slow() const override { return inner_->was_too_slow(); }
-  size_t num_unsent_bytes() const override { return inner_->num_unsent_bytes(); }
-  void on_gone(std::function<void()> callback) override { inner_->on_gone(std::move(callback)); }
-  double seconds() const override { return inner_->seconds(); }
+  void respond(HttpResponse response) override { ForwardingResponder::respond(with_headers(std::move(response))); }
+  void start_stream(HttpResponse head) override { ForwardingResponder::start_stream(with_headers(std::move(head))); }
 
  private:
   HttpResponse with_headers(HttpResponse response) const {
@@ -76,7 +68,6 @@ class HeaderedResponder final : public Responder {
     return response;
   }
 
-  const std::shared_ptr<Responder> inner_;
   const HttpHeaders headers_;
 };
 
