@@ -47,7 +47,7 @@ void bulk(benchmark::State& state, BulkTransport& receiver, BulkTransport& sende
   sinks.start(inbox);
   receiver.receive([&](std::span<const std::byte> frame) { sinks.take(frame); });
   const auto num_outputs = static_cast<size_t>(state.range(0));  // in flight
-  const EcRows rows = std::make_shared<std::vector<std::byte>>(kOutputBytes, std::byte{3});
+  const EcRows rows = make_ec_rows(std::vector<std::byte>(kOutputBytes, std::byte{3}));
   std::vector<std::vector<std::byte>> places(num_outputs, std::vector<std::byte>(kOutputBytes));
   uint32_t number = 0;
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)

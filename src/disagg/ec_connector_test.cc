@@ -275,7 +275,7 @@ TYPED_TEST(EcConnectorPair, CarriesOutputsToTheEnd) {
     const std::string request = str_cat("r", i);
     EXPECT_TRUE(encoder->answers[request].ok()) << encoder->answers[request];
     EXPECT_TRUE(decoder->ready.contains(request));
-    EXPECT_TRUE(decoder->output(request, sizes[i] * kRowBytes) == *encoder->rows[request]) << request;
+    EXPECT_TRUE(std::ranges::equal(decoder->output(request, sizes[i] * kRowBytes), *encoder->rows[request])) << request;
   }
   EXPECT_TRUE(decoder->table->check_invariants().ok());
   EXPECT_EQ(encoder->table.num_transfers(), 0u);
@@ -300,7 +300,7 @@ TYPED_TEST(EcConnectorPair, RunsOnWhenTheBrokerIsBackAndEmpty) {
   encoder->add(decoder->id, "after", 100, 3);
   ASSERT_TRUE(this->run_until(*encoder, decoder.get(), [&] { return encoder->answers.size() == 3; }));
   for (const auto& [request, status] : encoder->answers) EXPECT_TRUE(status.ok()) << request << ": " << status;
-  EXPECT_TRUE(decoder->output("during", 100 * kRowBytes) == *encoder->rows["during"]);
+  EXPECT_TRUE(std::ranges::equal(decoder->output("during", 100 * kRowBytes), *encoder->rows["during"]));
 }
 
 TYPED_TEST(EcConnectorPair, AnswersForAPeerThatHasGone) {
@@ -376,7 +376,7 @@ TYPED_TEST(EcConnectorPair, StoresNoChunkWithoutItsReservation) {
     });
   };
   EXPECT_TRUE(has(EcSinkEvent::Kind::kComplete));
-  EXPECT_TRUE(place == *rows);
+  EXPECT_TRUE(std::ranges::equal(place, *rows));
   decoder->connector->close_sink(7);
   EXPECT_TRUE(has(EcSinkEvent::Kind::kClosed)) << "also after it was complete";
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tensor/page_buffer.h"
 
 namespace transept {
 namespace {
@@ -23,6 +24,7 @@ void EcSinks::open(uint64_t reservation, const EcKey& key, uint64_t num_bytes, E
   size_t size = 0;
   for (const auto& place : places) size += place.size();
   CHECK(size == num_bytes, "a sink's places are not as large as its output");
+  for (const auto& place : places) populate_pages(place);  // while the peer still encodes
   const MutexLock lock(mutex_);
   intake_.open(reservation, key, num_bytes);
   sinks_[reservation] = {std::move(places)};

@@ -8,6 +8,7 @@
 namespace transept {
 namespace {
 
+constexpr int kLongestLook = 8;    // times busy_look
 constexpr int64_t kBusyShare = 4;  // of max_positions; less is encoded before another could have fetched it
 constexpr auto kAbortAgain = std::chrono::milliseconds(5);
 
@@ -55,6 +56,7 @@ TicketTaker::~TicketTaker() {
     const MutexLock lock(mutex_);
     is_stopped_ = true;
     changed_.notify_all();
+    to_begin_.notify_all();
   }
   taker_.join();
   // Again and again: an encode that was about to begin does not hear the first one.
@@ -115,6 +117,7 @@ bool TicketTaker::has_room() const {
 }
 
 void TicketTaker::run_taker() {
+  Duration look = options_.busy_look;
   while (true) {
     bool has_room_now = false, is_busy = false;
     {
@@ -126,7 +129,7 @@ void TicketTaker::run_taker() {
       if (!has_room_now) (void)changed_.wait_until(mutex_, steady_now() + options_.take_wait);
     }
     if (has_room_now) {
-      take_one(is_busy);
+      take_one(is_busy, look);
       const MutexLock lock(mutex_);
       is_taking_ = false;
       changed_.notify_all();
@@ -137,8 +140,8 @@ void TicketTaker::run_taker() {
 }
 
 // One that has much to do does not wait in the broker's queue: a ticket goes to another instance, if there is one that
-// has not.
-void TicketTaker::take_one(bool is_busy) {
+// has not. Each look costs messages on the processors that encode, so looks that find nothing become rare.
+void TicketTaker::take_one(bool is_busy, Duration& look) {
   const Duration wait = is_busy ? Duration::zero() : options_.take_wait;
   const auto taken = broker_->take(options_.self, queue_, wait);
   if (!taken.ok()) {
@@ -146,9 +149,12 @@ void TicketTaker::take_one(bool is_busy) {
     if (!is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.retry);
     return;
   }
+  if (taken->has_value() || !is_busy) look = options_.busy_look;
   if (taken->has_value()) return add(**taken);
+  if (!is_busy) return;
   const MutexLock lock(mutex_);
-  if (is_busy && !is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + options_.busy_look);
+  if (!is_stopped_) (void)changed_.wait_until(mutex_, steady_now() + look);
+  look = std::min(2 * look, kLongestLook * options_.busy_look);
 }
 
 void TicketTaker::add(const Ticket& ticket) {
@@ -170,7 +176,7 @@ void TicketTaker::add(const Ticket& ticket) {
     counts_.waited.observe(ticket.time_offered - ticket.time_left);
   }
   num_positions_ += ticket.num_positions;
-  changed_.notify_all();
+  to_begin_.notify_one();
 }
 
 void TicketTaker::renew_due() {
@@ -227,7 +233,7 @@ void TicketTaker::run_worker() {
       const MutexLock lock(mutex_);
       auto next = next_to_begin();
       while (next == in_work_.end() && !is_stopped_) {
-        changed_.wait(mutex_);
+        to_begin_.wait(mutex_);
         next = next_to_begin();
       }
       if (next == in_work_.end()) return;

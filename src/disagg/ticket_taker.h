@@ -54,7 +54,7 @@ class TicketTaker final {
     int64_t max_positions = 4096;  // encoder positions of tickets in work, of which one is always taken
     Duration renew_every = std::chrono::milliseconds(500);
     Duration take_wait = std::chrono::milliseconds(250);  // how long the broker may keep the thread
-    Duration busy_look = std::chrono::milliseconds(5);    // how often one that has much to do asks for more
+    Duration busy_look = std::chrono::milliseconds(5);    // how often one that has much to do asks for more, at first
     Duration retry = std::chrono::milliseconds(200);      // of a broker or an asker that is away
     int32_t max_fetches = 3;                              // then another instance may try
     Duration wait_for_broker = std::chrono::seconds(5);   // of one that drains (drain())
@@ -98,7 +98,7 @@ class TicketTaker final {
 
   bool has_room() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_taker();
-  void take_one(bool is_busy);
+  void take_one(bool is_busy, Duration& look);
   void add(const Ticket& ticket);
   void renew_due();
   void leave_all_if_broker_is_gone();
@@ -123,7 +123,8 @@ class TicketTaker final {
   const std::shared_ptr<Broker> broker_;
   EncodeIntake& intake_;
   mutable Mutex mutex_;
-  CondVar changed_;
+  CondVar changed_;   // for all but idle workers
+  CondVar to_begin_;  // for those
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint drains_since_ ABSL_GUARDED_BY(mutex_);

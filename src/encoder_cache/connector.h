@@ -26,7 +26,19 @@
 namespace transept {
 
 // An output's rows, of ec_payload_bytes() bytes. Counted: it lives until it was sent, or no longer needs to be.
-using EcRows = std::shared_ptr<const std::vector<std::byte>>;
+using EcRows = std::shared_ptr<const std::span<const std::byte>>;
+
+// Takes the values over without a copy of their bytes.
+template <typename T>
+EcRows make_ec_rows(std::vector<T> values) {
+  struct Owner {
+    std::vector<T> values;
+    std::span<const std::byte> bytes;
+  };
+  const auto owner = std::make_shared<Owner>(Owner{std::move(values), {}});
+  owner->bytes = std::as_bytes(std::span(owner->values));
+  return {owner, &owner->bytes};
+}
 
 // Where a reservation's rows go: its blocks' bytes, in order of positions. Written by the receiving thread between
 // open_sink() and the event that its sink has closed or completed, and by no other thread in that time.

@@ -16,7 +16,7 @@ ContentDigest digest(int i) {
 }
 
 EcRows rows(size_t size, int value = 0) {
-  return std::make_shared<const std::vector<std::byte>>(size, static_cast<std::byte>(value));
+  return make_ec_rows(std::vector<std::byte>(size, static_cast<std::byte>(value)));
 }
 
 // Makes an output and ends its use.

@@ -342,8 +342,8 @@ Status EncoderEngine::execute() {
 void EncoderEngine::update(TimePoint now) {
   const SchedulerOutputs& scheduled = plan_.scheduled;
   CHECK(output_.captured_encodes.size() == scheduled.encodes.size(), "an encode without rows");
-  for (const CapturedEncode& captured : output_.captured_encodes) {
-    scheduler_.mark_encoded(captured.group_id, to_rows(captured.values));
+  for (CapturedEncode& captured : output_.captured_encodes) {
+    scheduler_.mark_encoded(captured.group_id, to_rows(std::move(captured.values)));
   }
   output_.captured_encodes.clear();
   scheduler_.take_ready(ready_);
@@ -357,17 +357,11 @@ void EncoderEngine::update(TimePoint now) {
   for (int64_t i = 0; i < num_items; ++i) encodes_.observe(took);
 }
 
-EcRows EncoderEngine::to_rows(const std::vector<float>& values) const {
-  const auto bytes = std::as_bytes(std::span(values));
-  if (options_.dtype == DType::kFloat32) {
-    return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  }
-  std::vector<std::byte> rows(values.size() * dtype_bytes(options_.dtype));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t bits = float_to_bfloat16(values[i]);
-    std::memcpy(rows.data() + i * sizeof bits, &bits, sizeof bits);
-  }
-  return std::make_shared<const std::vector<std::byte>>(std::move(rows));
+EcRows EncoderEngine::to_rows(std::vector<float> values) const {
+  if (options_.dtype == DType::kFloat32) return make_ec_rows(std::move(values));
+  std::vector<uint16_t> rows(values.size());
+  std::ranges::transform(values, rows.begin(), float_to_bfloat16);
+  return make_ec_rows(std::move(rows));
 }
 
 }  // namespace transept

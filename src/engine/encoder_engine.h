@@ -114,7 +114,7 @@ class EncoderEngine final : public StepEngine {
   bool schedule(TimePoint now);
   Status execute();
   void update(TimePoint now);
-  EcRows to_rows(const std::vector<float>& values) const;
+  EcRows to_rows(std::vector<float> values) const;
   EcStats ec_stats() const;
 
   Options options_;

@@ -106,7 +106,7 @@ class RemoteEncoders final : public EncoderCacheConnector {
   void encode(const EcMeta& meta, std::vector<std::byte> rows) {
     CHECK(rows.size() == ec_payload_bytes(meta), "rows of another size");
     const EcInput input = input_of(meta.key);
-    work_[input] = {meta, std::make_shared<const std::vector<std::byte>>(std::move(rows)), clock_.now()};
+    work_[input] = {meta, make_ec_rows(std::move(rows)), clock_.now()};
     add(input);
   }
   // The same of an item of a request, with its rows; the item is a remote one afterwards.
