@@ -62,6 +62,9 @@ class InstanceClient final {
   };
   explicit InstanceClient(Options options) : options_(std::move(options)) {}
 
+  // Of the instance that it has called last, to which it may be connected. "": none.
+  const std::string& url() const { return url_; }
+
   // What a ticket asks for: an input, which is what its digest says; or of is_of_prompt() a text, as the body of
   // POST /v1/encode with one prompt. Errors: kNotFound, it is asked for no longer; kInvalidArgument or
   // kFailedPrecondition, it is not what the ticket says, or no input; kPermissionDenied, the secrets differ;

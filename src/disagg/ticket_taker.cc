@@ -225,8 +225,8 @@ std::map<EcInput, TicketTaker::InWork>::iterator TicketTaker::next_to_begin() {
 }
 
 void TicketTaker::run_worker() {
-  InstanceClient client(options_.client);
   while (true) {
+    std::unique_ptr<InstanceClient> client;
     Ticket ticket;
     TimePoint deadline;
     {
@@ -240,9 +240,27 @@ void TicketTaker::run_worker() {
       next->second.is_begun = true;
       ticket = next->second.ticket;
       deadline = next->second.deadline;
+      client = take_client(ticket.asker_url);
     }
-    end(input_of(ticket.key), work(client, ticket, deadline));
+    const Fate fate = work(*client, ticket, deadline);
+    {
+      const MutexLock lock(mutex_);
+      clients_.push_back(std::move(client));
+    }
+    end(input_of(ticket.key), fate);
   }
+}
+
+// The one that called this instance last, whose connection is the most likely to be open; or any, or a new one: there
+// are never more than workers.
+std::unique_ptr<InstanceClient> TicketTaker::take_client(const std::string& url) {
+  if (clients_.empty()) return std::make_unique<InstanceClient>(options_.client);
+  const auto same =
+      std::find_if(clients_.rbegin(), clients_.rend(), [&](const auto& idle) { return idle->url() == url; });
+  std::swap(same == clients_.rend() ? clients_.front() : *same, clients_.back());
+  std::unique_ptr<InstanceClient> client = std::move(clients_.back());
+  clients_.pop_back();
+  return client;
 }
 
 TicketTaker::Fate TicketTaker::work(InstanceClient& client, const Ticket& ticket, TimePoint deadline) {

@@ -104,6 +104,7 @@ class TicketTaker final {
   void leave_all_if_broker_is_gone();
   void run_worker();
   std::map<EcInput, InWork>::iterator next_to_begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<InstanceClient> take_client(const std::string& url) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Fate work(InstanceClient& client, const Ticket& ticket, TimePoint deadline);
   Fate fate_of(InstanceClient& client, const Ticket& ticket, TimePoint deadline, const Status& status);
   Fate tell(InstanceClient& client, const Ticket& ticket, TimePoint deadline, const InjectedInput& injected);
@@ -132,6 +133,7 @@ class TicketTaker final {
   bool is_taking_ ABSL_GUARDED_BY(mutex_) = false;                     // the broker may give a ticket any moment
   std::map<EcInput, InWork> in_work_ ABSL_GUARDED_BY(mutex_);
   int64_t num_positions_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<InstanceClient>> clients_ ABSL_GUARDED_BY(mutex_);  // idle, the one used last at the end
   Counts counts_ ABSL_GUARDED_BY(mutex_);
   LastError last_error_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_;
