@@ -67,32 +67,39 @@ WARM_UP = 30  # requests
 
 
 def measure_latency(options):
+    """{"speech": {where: {"one": figures, "fleet": figures, "added": .., "encode_ms": ..}}, "text": ..}; where: local or redis. Each fleet takes turns
+    with one process alone: a third system between them would leave both idle, and their caches to it."""
     found = {}
+    one_thread = ("--threads", 1, "--cpu-affinity", last_processor())
+    fleets = {"local": lambda model: Fleet(options.transept, model, "1E1D", "--epd-threads", "1,1", *SMALL_POOL, *SMALL_CACHE),
+              "redis": lambda model: RedisFleet(options.transept, model, flags=(*SMALL_POOL, *SMALL_CACHE))}
     for name, model, make in (("speech", options.speech, lambda: transcription(options.clips)),
                               ("text", options.text, lambda: wire.post("/v1/completions", {"prompt": epd_events.word(options.clips.rng), "max_tokens": 40}))):
-        one_thread = ("--threads", 1, "--cpu-affinity", last_processor())
-        with One(options.transept, model, *one_thread, *SMALL_POOL) as one, \
-                Fleet(options.transept, model, "1E1D", "--epd-threads", "1,1", *SMALL_POOL, *SMALL_CACHE) as local, \
-                RedisFleet(options.transept, model, flags=(*SMALL_POOL, *SMALL_CACHE)) as redis:
-            ports = {"one": one.port, "local": local.port, "redis": redis.port}
-            for port in ports.values():
-                wait_until_it_answers(port, make)
-            in_turn(ports, make, 0, WARM_UP)
-            encoder = {"local": local.port_of("e0"), "redis": redis.port_of("e0")}
-            before = {where: metrics(port) for where, port in encoder.items()}
-            commands = int(redis.redis.info("stats")["total_commands_processed"]), redis.redis.info("stats")
-            seconds = in_turn(ports, make, options.seconds if name == "speech" else options.seconds / 4)
-            count = len(seconds["one"])
-            after = redis.redis.info("stats")
-            found[name] = {where: figures.latency_figures(values) for where, values in seconds.items()}
-            for where in encoder:
-                found[name][where]["added"] = figures.added(seconds[where], seconds["one"])
-                found[name][where]["encode_ms"] = 1e3 * encode_seconds(encoder[where], before[where])
-            found[name]["redis_per_request"] = {
-                "commands": (int(after["total_commands_processed"]) - commands[0]) / count,
-                "bytes": sum(int(after[key]) - int(commands[1][key]) for key in ("total_net_input_bytes", "total_net_output_bytes")) / count}
+        found[name] = {}
+        for where, new_fleet in fleets.items():
+            with One(options.transept, model, *one_thread, *SMALL_POOL) as one, new_fleet(model) as fleet:
+                ports = {"one": one.port, "fleet": fleet.port}
+                for port in ports.values():
+                    wait_until_it_answers(port, make)
+                in_turn(ports, make, 0, WARM_UP)
+                before, counts_before = metrics(fleet.port_of("e0")), redis_counts(fleet)
+                seconds = in_turn(ports, make, options.seconds if name == "speech" else options.seconds / 4)
+                counts = redis_counts(fleet)
+                found[name][where] = {which: figures.latency_figures(values) for which, values in seconds.items()}
+                found[name][where]["added"] = figures.added(seconds["fleet"], seconds["one"])
+                found[name][where]["encode_ms"] = 1e3 * encode_seconds(fleet.port_of("e0"), before)
+                if counts:
+                    found[name][where]["per_request"] = {what: (counts[what] - counts_before[what]) / len(seconds["one"]) for what in counts}
         print(json.dumps({name: found[name]}, indent=1), flush=True)
     return found
+
+
+def redis_counts(fleet):
+    """What its Redis has counted; {}: it has none."""
+    if not hasattr(fleet, "redis"):
+        return {}
+    stats = fleet.redis.info("stats")
+    return {"commands": int(stats["total_commands_processed"]), "bytes": int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])}
 
 
 def measure_load(options):
@@ -167,7 +174,7 @@ def targets(results):
         if kind == "latency":
             for model in found:
                 for where, limit in (("local", 5), ("redis", 8)):
-                    one, count = found[model][where]["added"], found[model][where]["requests"]
+                    one, count = found[model][where]["added"], found[model][where]["fleet"]["requests"]
                     enough = count >= figures.LEAST_REQUESTS
                     rows += [(f"{model}, {where}{note}: added latency, p50 of {count}", f"<= {limit} ms", one["p50_ms"], limit if enough else None, False),
                              (f"{model}, {where}{note}: added latency, p99 of {count}", "<= 20 ms", one["p99_ms"], 20 if enough else None, False)]
