@@ -307,6 +307,29 @@ TEST_F(RedisBrokerTest, DropsWhatIsNoTicketRecordOrFrame) {
 }
 
 // No reply of the server may be larger than RedisReader::kMaxBytes, and 16 MiB where frames are read.
+// A ticket that no taker can read is not given from one to the next.
+TEST_F(RedisBrokerTest, DropsATicketThatIsTooLargeToBeRead) {
+  const RedisServer server;
+  const auto broker = connected(server.url(), {.answer = kPatient});
+  const Ticket ticket = ticket_of("good");
+  const std::string stream = RedisKeys("default").encode(hex_text(std::as_bytes(std::span(ticket.model.bytes))));
+  const InstanceId taker{"e0", 1};
+  EXPECT_FALSE(broker->take(taker, ticket.model, Duration::zero()).value().has_value());  // makes the group
+  const std::string large(RedisReader::kMaxBytes + 1, 'x');
+  for (int i = 0; i < 2; ++i) server.run({"XADD", stream, "*", "ticket", large, "nonce", "1"});
+  ASSERT_TRUE(broker->offer(ticket).ok());
+  std::optional<Ticket> taken;
+  EXPECT_TRUE(becomes([&] {
+    auto got = broker->take(taker, ticket.model, Duration::zero());
+    if (got.ok() && got->has_value()) taken = **got;
+    return taken.has_value();
+  }));
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->key.request_id, "good");
+  EXPECT_EQ(server.run({"XLEN", stream}).integer, 1) << "and what is in work stays";
+  EXPECT_TRUE(broker->renew(taker, taken->key).ok());
+}
+
 TEST_F(RedisBrokerTest, DropsWhatIsTooLargeToBeRead) {
   const RedisServer server;
   const auto num_too_large = std::make_shared<std::atomic<int64_t>>(0);

@@ -17,6 +17,7 @@ constexpr Duration kStreamTime = std::chrono::hours(25);  // of a stream that no
 constexpr Duration kLook = milliseconds(500);             // how often a taker that waits looks for idle tickets
 constexpr Duration kTidy = std::chrono::hours(1);
 constexpr int kMaxTries = 3;
+constexpr int kMaxPending = 1000;  // of a taker, that are looked at
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
@@ -185,12 +186,31 @@ StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const
   if (is_time_to_tidy()) tidy(*connection, stream);
   auto ticket = take_with(*connection, self, stream, end);
   if (!ticket.ok()) {
+    if (connection->has_refused()) drop_unread(self, stream);
     link_.suspect();
     return ticket;
   }
   const MutexLock lock(mutex_);
   idle_.push_back(std::move(connection));
   return ticket;
+}
+
+// The server has given an entry that is too large to be read: one that the group says is the taker's, and that the taker
+// does not know. A ticket whose reply was lost is dropped with it, and offered again by its asker. What fails here is
+// done after the next refusal.
+void RedisTickets::drop_unread(const InstanceId& self, const std::string& stream) {
+  const auto listed = link_.run({{"XPENDING", stream, kGroup, "-", "+", str_cat(kMaxPending), consumer_of(self)}});
+  if (!listed.ok()) return;
+  std::vector<std::string> unread;
+  for (const RedisValue& entry : listed->front().elements) {
+    if (entry.elements.empty()) return;
+    const std::string& id = entry.elements.front().text;
+    const MutexLock lock(mutex_);
+    const auto is_it = [&](const auto& taken) { return taken.second.stream == stream && taken.second.id == id; };
+    if (std::ranges::none_of(taken_, is_it)) unread.push_back(id);
+  }
+  if (unread.empty()) return;
+  if (auto turn = link_.turn(); turn.ok()) (void)turn->run(drop_commands(stream, unread));
 }
 
 StatusOr<std::vector<RedisValue>> RedisTickets::run(RedisConnection& connection,

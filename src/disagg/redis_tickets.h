@@ -52,6 +52,7 @@ class RedisTickets final {
   StatusOr<Added> add(const Ticket& ticket, const std::string& stream);
   StatusOr<size_t> drop_dead(const std::string& stream);
   StatusOr<std::vector<RedisValue>> run(RedisConnection& connection, const std::vector<RedisCommand>& commands) const;
+  void drop_unread(const InstanceId& self, const std::string& stream);
   bool is_time_to_tidy();
   void tidy(RedisConnection& connection, const std::string& stream);
   StatusOr<std::optional<Ticket>> take_with(RedisConnection& connection, const InstanceId& self,
