@@ -4,8 +4,10 @@ A process for each case costs more than most cases do: under sanitizers its star
 ends its process fails by its name, and those behind it run in another process.
 """
 import json
+import os
 import re
 import subprocess
+import sys
 import tempfile
 import threading
 import xml.etree.ElementTree as ElementTree
@@ -16,6 +18,10 @@ from pathlib import Path
 
 from repo import ROOT, jobs
 from results import Result
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+import sanitizers  # noqa: E402
 
 CASES_A_PROCESS = 40
 CASE_SECONDS, SECONDS_A_CASE = 600, 10  # that one case may take, and what each of many takes at most
@@ -105,6 +111,7 @@ def run_part(part, log, lock):
             command = [part.binary, f"--gtest_filter={':'.join(names)}", f"--gtest_output=xml:{report}"]
             try:
                 done = subprocess.run(command, cwd=part.folder, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+                                      env={**os.environ, **sanitizers.ENVIRONMENT},
                                       timeout=CASE_SECONDS + SECONDS_A_CASE * len(names))
                 output, code = done.stdout + done.stderr, f"exit code {done.returncode}"
             except subprocess.TimeoutExpired as why:

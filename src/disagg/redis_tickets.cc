@@ -195,9 +195,9 @@ StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const
   return ticket;
 }
 
-// The server has given an entry that is too large to be read: one that the group says is the taker's, and that the taker
-// does not know. A ticket whose reply was lost is dropped with it, and offered again by its asker. What fails here is
-// done after the next refusal.
+// The server has given an entry that is too large to be read: one that the group says is the taker's, and that the
+// taker does not know. A ticket whose reply was lost is dropped with it, and offered again by its asker. What fails
+// here is done after the next refusal.
 void RedisTickets::drop_unread(const InstanceId& self, const std::string& stream) {
   const auto listed = link_.run({{"XPENDING", stream, kGroup, "-", "+", str_cat(kMaxPending), consumer_of(self)}});
   if (!listed.ok()) return;
