@@ -22,7 +22,7 @@ from pathlib import Path
 import epd_events
 import epd_figures as figures
 from epd_client import closed_loop, metrics, stream_body, timed
-from epd_fleets import Clips, Fleet, One, RedisFleet, memory_mib, serving, wait_until_it_answers, wire
+from epd_fleets import SMALL_CACHE, SMALL_POOL, WARM_UP, Clips, Fleet, One, RedisFleet, memory_mib, serving, wait_until_it_answers, wire
 from machine import BUILD, ROOT
 
 SHARED = ROOT.parent / "shared"
@@ -57,13 +57,6 @@ def encode_seconds(port, before):
     """Mean time of an encode instance's step for one input, since `before`."""
     now = metrics(port)
     return (now["engine_step_seconds_total"] - before["engine_step_seconds_total"]) / max(1, now["engine_steps_total"] - before["engine_steps_total"])
-
-
-# Latency is that of a process that has run for a while: the warm-up writes all pages of its pool once. On a virtual machine
-# the first write of a large page waits for the host for up to 5 ms (one process: 20 MiB, 40 ms of a window of whisper-tiny).
-SMALL_POOL = ("--kv-cache-memory", "256MiB")
-SMALL_CACHE = ("--ec-buffer-memory", "64MiB")
-WARM_UP = 30  # requests
 
 
 def measure_latency(options):

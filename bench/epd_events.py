@@ -7,7 +7,7 @@ import time
 
 import epd_figures as figures
 from epd_client import Clients, closed_loop, metrics, stream_body, timed
-from epd_fleets import Fleet, RedisFleet, cpu_seconds, epd_fleet, stopped, wait_until_it_answers, wire
+from epd_fleets import SMALL_CACHE, SMALL_POOL, Fleet, RedisFleet, cpu_seconds, epd_fleet, stopped, wait_until_it_answers, wire
 from epd_load import LETTERS, Load, Texts, counts
 from epd_peers import Flood, Slow
 from machine import ROOT
@@ -151,10 +151,10 @@ def measure_2e2d(options):
     step, encode = costs_of_steps(options)
     media = ("--allowed-local-media-path", options.clips.folder)
     processors, found = os.cpu_count(), {}
-    with Fleet(options.transept, options.speech, "2E2D", "--epd-threads", "1,1", "--cpu-affinity", "none", *media) as fleet:
+    with Fleet(options.transept, options.speech, "2E2D", "--epd-threads", "1,1", "--cpu-affinity", "none", *SMALL_POOL, *SMALL_CACHE, *media) as fleet:
         wait_until_it_answers(fleet.port, lambda: stream_body(options.clips.prompt(), 20, language="en"))
         make = lambda: stream_body(options.clips.prompt(), options.clips.rng.randint(*NUM_TOKENS), language="en")
-        closed_loop(fleet.port, 4, make, 1)
+        closed_loop(fleet.port, 4, make, 9)  # some 50 requests: the pools of both are written
         costs = measured_costs(options, fleet, step, encode)
         found["costs"] = vars(costs)
         for clients in options.clients:

@@ -21,7 +21,7 @@ void DecoderPool::set_records(std::span<const InstanceRecord> records) {
 
 bool DecoderPool::is_ready(const Instance& instance, TimePoint now) {
   if (instance.record.is_draining) return false;
-  return instance.pause == Duration::zero() || (now >= instance.out_until && !instance.is_probed);
+  return instance.pause == Duration::zero() || now >= std::max(instance.out_until, instance.probed_until);
 }
 
 std::optional<DecoderPool::Choice> DecoderPool::begin(std::span<const InstanceId> tried, TimePoint now) {
@@ -43,7 +43,7 @@ std::optional<DecoderPool::Choice> DecoderPool::begin(std::span<const InstanceId
     if (busy(*second) < busy(*chosen)) chosen = second;
   }
   ++chosen->num_begun;
-  chosen->is_probed = chosen->pause != Duration::zero();
+  if (chosen->pause != Duration::zero()) chosen->probed_until = now + chosen->pause;
   return Choice{chosen->record.id, chosen->record.url, chosen->record.model};
 }
 
@@ -54,18 +54,14 @@ void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now, std:
   Instance& instance = *found;
   instance.num_begun = std::max<int64_t>(0, instance.num_begun - 1);  // it may have been away in between
   switch (outcome) {
-    case Outcome::kAnswered:
-      instance.pause = Duration::zero();
-      instance.num_refusals = 0;
-      instance.refusal.clear();
-      break;
+    case Outcome::kAnswered: be_well(instance); break;
     case Outcome::kRefused:
       // Without words, those from before may still be why.
       if (!words.empty()) {
         instance.refusal = words.substr(0, kMaxWordsBytes);
         instance.refused_at = now;
       }
-      if (++instance.num_refusals >= options_.max_refusals || instance.is_probed)
+      if (++instance.num_refusals >= options_.max_refusals || instance.pause != Duration::zero())
         leave_out(instance, now, options_.refusal_pause);
       break;
     case Outcome::kBroken:
@@ -74,7 +70,19 @@ void DecoderPool::end(const InstanceId& id, Outcome outcome, TimePoint now, std:
       break;
     case Outcome::kGivenUp: break;
   }
-  instance.is_probed = false;
+  instance.probed_until = TimePoint::min();
+}
+
+void DecoderPool::begin_answer(const InstanceId& id) {
+  const MutexLock lock(mutex_);
+  if (Instance* const instance = find(id); instance != nullptr) be_well(*instance);
+}
+
+void DecoderPool::be_well(Instance& instance) {
+  instance.pause = Duration::zero();
+  instance.num_refusals = 0;
+  instance.refusal.clear();
+  instance.probed_until = TimePoint::min();
 }
 
 std::string DecoderPool::last_refusal() const {

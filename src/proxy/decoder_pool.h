@@ -2,7 +2,8 @@
 //
 // An instance is there while the broker has its record, and gets no requests once that says that it drains. One whose
 // connection broke, or that has refused several requests, is left out for a while (5 s, doubling to 60 s with each time
-// that it fails again), then gets one request as a probe. Thread-safe.
+// that it fails again), then gets one request as a probe, and another one when that takes longer than the pause was.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,10 @@ class DecoderPool final {
   // end() must follow. nullopt: none is well, but for those of `tried`.
   std::optional<Choice> begin(std::span<const InstanceId> tried, TimePoint now);
 
+  // Its answer to what was begun comes, and is no refusal: it is well, however long the answer takes. end() still
+  // follows.
+  void begin_answer(const InstanceId& id);
+
   enum class Outcome : uint8_t {
     kAnswered,
     kRefused,  // 503: it drains, loads or lacks its encoders
@@ -89,12 +94,13 @@ class DecoderPool final {
     TimePoint refused_at = TimePoint::min();
     Duration pause{};  // the last one; zero: it is well
     TimePoint out_until = TimePoint::min();
-    bool is_probed = false;
+    TimePoint probed_until = TimePoint::min();  // no other probe before
   };
 
   Instance* find(const InstanceId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool is_ready(const Instance& instance, TimePoint now);
   Duration longer_pause(const Instance& instance) const;
+  static void be_well(Instance& instance);
   void leave_out(Instance& instance, TimePoint now, Duration pause) const;
 
   const Options options_;

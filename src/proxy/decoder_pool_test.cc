@@ -8,6 +8,7 @@
 namespace transept {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Outcome = DecoderPool::Outcome;
 
@@ -110,6 +111,37 @@ TEST_F(DecoderPoolTest, WhoBreaksIsLeftOutAndProbed) {
   end("p0", Outcome::kAnswered);
   EXPECT_EQ(begin(), "p0");
   EXPECT_EQ(begin(), "p0");
+}
+
+// What it answers may take minutes: a stream, or a summary of a long text.
+TEST_F(DecoderPoolTest, WhoBeginsToAnswerIsWell) {
+  set({record_of("p0")});
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kBroken);
+  now_ += seconds(5);
+  EXPECT_EQ(begin(), "p0");
+  EXPECT_EQ(begin(), "none");
+  pool_.begin_answer({"p0", 1});
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kAnswered);
+  end("p0", Outcome::kBroken);  // it breaks off later
+  EXPECT_EQ(begin(), "none");
+  pool_.begin_answer({"p0", 2});  // another incarnation is not known
+  pool_.begin_answer({"p1", 1});
+  EXPECT_EQ(begin(), "none");
+}
+
+TEST_F(DecoderPoolTest, AProbeThatTakesLongIsNotTheOnlyOne) {
+  set({record_of("p0")});
+  EXPECT_EQ(begin(), "p0");
+  end("p0", Outcome::kBroken);
+  now_ += seconds(5);
+  EXPECT_EQ(begin(), "p0");
+  now_ += milliseconds(4999);
+  EXPECT_EQ(begin(), "none");
+  now_ += milliseconds(1);
+  EXPECT_EQ(begin(), "p0") << "the first has said nothing for as long as the pause was";
+  EXPECT_EQ(begin(), "none");
 }
 
 TEST_F(DecoderPoolTest, PausesEndAtAMinute) {

@@ -239,6 +239,7 @@ struct ProxyService::Passing {
   bool is_held = false;                        // it is sent with encoded_inputs
   bool is_doubted = false;                     // which the instance does not believe
   std::function<void(Tunnel)> open_websocket;  // of a WebSocket alone
+  std::function<void()> on_answer;             // an answer that is no refusal has begun
   bool is_open = false;                        // the instance has opened it
 
   HttpClient::Sink sink() {
@@ -246,6 +247,7 @@ struct ProxyService::Passing {
     if (!open_websocket) return sink;
     sink.on_upgrade = [this](const HttpHeaders& headers, ClientSocket socket, std::string first_bytes) {
       has_head = is_open = true;
+      on_answer();
       open_websocket(
           {.headers = passed_on(headers), .socket = std::move(socket), .first_bytes = std::move(first_bytes)});
     };
@@ -264,6 +266,7 @@ struct ProxyService::Passing {
     is_doubted = is_held && find_header(headers, kInstanceCodeHeader) != nullptr;
     if (is_doubted) return false;
     has_head = true;
+    if (!is_refusal) on_answer();
     response = {.status = status, .content_type = "", .headers = passed_on(headers)};
     if (const std::string* type = find_header(headers, "Content-Type")) response.content_type = *type;
     is_stream = find_header(headers, "Transfer-Encoding") != nullptr;
@@ -300,6 +303,7 @@ void ProxyService::forward(const Work& work) {
     if (i > 0) ++num_again_;
     tried.push_back(choice->id);
     Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
+    passing.on_answer = [&] { pool_.begin_answer(choice->id); };
     if (is_websocket(work.request)) {
       passing.open_websocket = [&](Tunnel tunnel) {
         static_cast<OpenWebSocket*>(work.ticket.get())->open(choice->id);

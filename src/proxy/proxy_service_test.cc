@@ -144,6 +144,32 @@ TEST_F(ProxyTest, ARefusalThatIsNoErrorOfOursIsNotRepeated) {
   EXPECT_THAT(post("/x", "b").body, HasSubstr("no decode instance is ready\""));
 }
 
+// It refused until its encoder came. The first request after that is a stream, which keeps nobody else from it.
+TEST_F(ProxyTest, WhoAnswersAgainDoesSoForAllAtOnce) {
+  std::atomic<bool> refuses = true;
+  const Upstream upstream("p0", [&](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
+    if (refuses) return responder->respond(text_response(503, "no"));
+    if (request.path != "/stream") return responder->respond(text_response(200, "yes"));
+    responder->start_stream({.content_type = "text/plain", .body = "begun"});
+    std::thread([responder, &refuses] {
+      while (!refuses) std::this_thread::sleep_for(1ms);
+      responder->finish();
+    }).detach();
+  });
+  start({&upstream});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(post("/x", "b").status, 503);
+  std::this_thread::sleep_for(1100ms);  // DecoderPool::Options::refusal_pause
+  refuses = false;
+  int status_beside = 0;
+  const auto stream = client().post_streamed("/stream", "text/plain", "", [&](std::string_view) {
+    if (status_beside == 0) status_beside = post("/x", "b").status;
+    refuses = true;  // which ends the stream
+    return true;
+  });
+  EXPECT_TRUE(stream.ok()) << stream.status();
+  EXPECT_EQ(status_beside, 200);
+}
+
 TEST_F(ProxyTest, ABrokenAnswerIsTriedAgainBeforeItsFirstByteAlone) {
   std::atomic<int> num_asked = 0;
   const auto breaking = [&](const HttpRequest& request, const std::shared_ptr<Responder>& responder) {
