@@ -206,21 +206,23 @@ class FakeEncoder:
         body = ec_frames.meta(ticket.key, ticket.num_positions, WIDTH, place=(0, ticket.num_positions, 0, 0, 0), time_left=ticket.time_left)
         self.redis.ask("XADD", self.receiver, "*", "frame", self.frame(ec_frames.METADATA, body))
 
-    def next_allocation(self):
+    def next_allocation(self, seconds=10):
         """The next answer; None: none came."""
-        given = self.redis.ask("XREAD", "COUNT", 1, "BLOCK", 10000, "STREAMS", self.stream(ec_frames.ALLOCATION), self.seen)
+        given = self.redis.ask("XREAD", "COUNT", 1, "BLOCK", round(1000 * seconds), "STREAMS", self.stream(ec_frames.ALLOCATION), self.seen)
         if given is None:
             return None
         ((_, ((self.seen, (_, frame)),)),) = given
         return allocation_of(frame)
 
     def reserve(self, ticket):
-        """Announces, and has room."""
-        self.announce(ticket)
-        while (answer := self.next_allocation()) is not None and answer.verdict == WAIT:
-            pass
-        assert answer is not None and answer.verdict == ALLOCATED and answer.key == ticket.key, answer
-        return answer
+        """Announces, again while nothing comes (who has just registered may not be known yet), and has room."""
+        for _ in range(20):
+            self.announce(ticket)
+            while (answer := self.next_allocation(0.5)) is not None:
+                if answer.key == ticket.key and answer.verdict != WAIT:  # others are of an announcement that came twice
+                    assert answer.verdict == ALLOCATED, answer
+                    return answer
+        raise AssertionError("no answer to an announcement")
 
     def chunk(self, key, reservation, rows, end, **more):
         head = ec_frames.chunk_head(end, 0, len(rows), reservation, name=key)
