@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of a fleet, with processes: tests/epd_faults.py [--transept PATH] [--only SUBSTR] [--minutes N] [--seed N]. Every row of epd_rows.py,
-epd_members.py, epd_mounts.py, epd_redis.py, epd_redis_faults.py and epd_hostile.py, then N minutes of random kills, stops and cuts under load
-(epd_random.py). Needs Linux, the binary and the models of the tree; standard library only. Prints a line a row, and closes with
+epd_members.py, epd_mounts.py, epd_redis.py, epd_redis_faults.py, epd_hostile.py and epd_stages.py, then N minutes of random kills, stops and cuts
+under load (epd_random.py). Needs Linux, the binary and the models of the tree; standard library only. Prints a line a row, and closes with
 `N passed, N failed`."""
 import argparse
 import random
@@ -15,10 +15,11 @@ import epd_random
 import epd_redis
 import epd_redis_faults
 import epd_rows
+import epd_stages
 import harness
 import serving
 
-MODULES = [epd_rows, epd_members, epd_mounts, epd_redis, epd_redis_faults, epd_hostile, epd_random]
+MODULES = [epd_rows, epd_members, epd_mounts, epd_redis, epd_redis_faults, epd_hostile, epd_stages, epd_random]
 
 
 def main():

@@ -47,8 +47,13 @@ class RedisFleet:
                 all_of_them.push(server)
 
     def start(self, name):
-        self.servers[name] = instance(self.binary, self.model, ROLES[name[0]], self.networks[name].url, "--instance-name", name, *self.flags, wait=False)
+        self.servers[name] = instance(self.binary, self.model, ROLES[name[0]], self.networks[name].url, "--instance-name", name, *self.flags, wait=False,
+                                      env=self.environment_of(name))
         self.starts[name] += 1
+
+    def environment_of(self, name):
+        """What is set for an instance in addition."""
+        return {}
 
     # ---- Faults
 

@@ -60,8 +60,8 @@ def allocation(verdict, reservation=0, address=""):
     return key() + struct.pack("<BQ", verdict, reservation) + string(address)
 
 
-def chunk_head(size, offset=16, total=1000, reservation=0xFEEDFACECAFEBEEF, kind=1):
-    return key() + struct.pack("<QBQQI", reservation, kind, offset, total, size)
+def chunk_head(size, offset=16, total=1000, reservation=0xFEEDFACECAFEBEEF, kind=1, name=None):
+    return (name or key()) + struct.pack("<QBQQI", reservation, kind, offset, total, size)
 
 
 def frame(channel, body, kind=0, secret=None, chunk=b"", behind=b"", magic=b"TEPD", version=1, size=None, crc=None, code=None):
