@@ -167,10 +167,15 @@ TEST_P(VulkanStreamTest, ADeadlineInThePastAsksWithoutWaiting) {
   const BufferId buffer = rig().make(1 << 20);
   for (int i = 0; i < 100; ++i) rig().recorder().fill({buffer, 0, 4 << 20}, 1);
   const auto prepared = rig().stream().prepare(rig().recorder().finish()).value();
-  const Ticket ticket = rig().stream().submit(*prepared).value();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(rig().stream().wait(ticket, TimePoint())));
-  EXPECT_TRUE(rig().stream().wait(ticket, TimePoint::max()).ok());
-  EXPECT_TRUE(rig().stream().wait(ticket, TimePoint()).ok());
+  // A device that computes on the processor may have ended before this thread runs again.
+  bool was_late = false;
+  for (int i = 0; i < 20 && !was_late; ++i) {
+    const Ticket ticket = rig().stream().submit(*prepared).value();
+    was_late = absl::IsDeadlineExceeded(rig().stream().wait(ticket, TimePoint()));
+    EXPECT_TRUE(rig().stream().wait(ticket, TimePoint::max()).ok());
+    EXPECT_TRUE(rig().stream().wait(ticket, TimePoint()).ok());
+  }
+  EXPECT_TRUE(was_late);
 }
 
 // The norm, which says that it only reads what it writes: the recorder puts no barrier between the two.

@@ -32,7 +32,7 @@ class EncoderSchedulerTest : public ::testing::Test {
   std::vector<uint64_t> run() {
     for (const PlannedEncode& encode : outputs_.encodes) {
       const std::vector<std::byte> rows(static_cast<size_t>(encode.num_positions) * 10);
-      scheduler_.mark_encoded(encode.group_id, std::make_shared<const std::vector<std::byte>>(rows));
+      scheduler_.mark_encoded(encode.group_id, make_ec_rows(rows));
     }
     std::vector<GroupId> ready;
     scheduler_.take_ready(ready);
