@@ -19,7 +19,7 @@ from serving import ROOT, TEXT_MODEL, wait_until
 
 sys.path.append(str(ROOT / "bench"))
 
-from epd_peers import ZMTP_GREETING, ZMTP_READY, Flood, Slow, command, ec_frames  # noqa: E402
+from epd_peers import ZMTP_GREETING, ZMTP_READY, Flood, Slow, command, ec_frames, fingerprint  # noqa: E402
 
 MORE_RESIDENT = 64 << 20
 SECRET = b"a secret of hostile peers"
@@ -60,7 +60,7 @@ class HostileFleet(RedisFleet):
     def as_encoder(self):
         """Frames are made as those of e0, which the decode instance knows."""
         ec_frames.INCARNATION = self.incarnation("e0")
-        ec_frames.MODEL = bytes.fromhex(self.redis.run("--raw", "SMEMBERS", "transept:default:models").split()[0])
+        ec_frames.MODEL = fingerprint(self.redis.port)
 
 
 def put(fleet, stream, frames):
@@ -114,6 +114,7 @@ def attacked(setup, fleet, allowed=()):
         yield look
         answers_go_on(load, 20)
         look()
+    assert metric_of(fleet.servers["p0"].port, "ec_transfers_total", verdict="incompatible") == 0, "what was announced is of another model"
     setup.say("more MiB at most: " + ", ".join(f"{name} {(most[name] - memory) / 2**20:.0f}" for name, (memory, _) in before.items()))
     setup.check(load.replies, allowed=allowed)
     grown = {name: most[name] - memory for name, (memory, _) in before.items() if most[name] - memory > MORE_RESIDENT}
