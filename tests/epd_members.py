@@ -119,7 +119,7 @@ def joins(setup, model, flags, words):
 
 
 def an_encoder_of_another_dtype_joins(setup):
-    joins(setup, TEXT_MODEL, ("--dtype", "bfloat16"), "no encode instance of this model.* another checkpoint, --dtype")
+    joins(setup, TEXT_MODEL, ("--dtype", "bfloat16"), "an encode instance has weights in bfloat16, and this one in the checkpoint's types")
 
 
 def an_encoder_of_another_transfer_dtype_joins(setup):

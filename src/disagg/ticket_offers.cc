@@ -53,7 +53,7 @@ void TicketOffers::withdraw(const EcInput& input) {
 
 void TicketOffers::explain(const ModelFingerprint& other, std::string why) {
   const MutexLock lock(mutex_);
-  explained_ = {other, std::move(why)};
+  explained_.emplace_back(other, std::move(why));
 }
 
 void TicketOffers::wait_once() {
@@ -200,12 +200,13 @@ Status TicketOffers::why_not(const ModelFingerprint& model) const {
       std::find_if(last_seen_.rbegin(), last_seen_.rend(), [&](const Seen& one) { return one.model != model; });
   if (other == last_seen_.rend()) return absl::UnavailableError("no encode instance is there");
   const MutexLock lock(mutex_);
-  const bool is_explained = !explained_.second.empty() && explained_.first == other->model;
+  const auto explained = std::ranges::find(explained_, other->model, [](const auto& each) { return each.first; });
   return absl::UnavailableError(
       str_cat("no encode instance of this model is there: ",
-              is_explained ? explained_.second
-                           : "those that are have another checkpoint, --dtype, --quantization, --ec-transfer-dtype "
-                             "or version"));
+              explained != explained_.end()
+                  ? explained->second
+                  : "those that are have another checkpoint, --dtype, --quantization, --ec-transfer-dtype "
+                    "or version"));
 }
 
 void TicketOffers::fail(const EcInput& input, const Status& why) {

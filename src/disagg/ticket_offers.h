@@ -54,6 +54,7 @@ class TicketOffers final {
   void offer_again();
 
   // Why encode instances of this other model are of no use here: said where no encode instance is there but such ones.
+  // Of several models, each with its own words.
   void explain(const ModelFingerprint& other, std::string why);
   // Inputs can be encoded elsewhere than by encode instances, so once none was known for wait_for_encoders, tickets
   // fail at once until one is.
@@ -106,7 +107,7 @@ class TicketOffers final {
   mutable Mutex mutex_;
   CondVar changed_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::pair<ModelFingerprint, std::string> explained_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<ModelFingerprint, std::string>> explained_ ABSL_GUARDED_BY(mutex_);
   bool waits_once_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<EcInput, Offered> offered_ ABSL_GUARDED_BY(mutex_);

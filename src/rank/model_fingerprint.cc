@@ -91,19 +91,29 @@ Status add_preprocessor(const ModelFolder& folder, DigestBuilder& digest) {
 
 StatusOr<ContentDigest> model_fingerprint(const ModelConfig& config, const WeightMap& weights,
                                           const FingerprintOptions& options) {
-  DigestBuilder digest;
-  digest.add_number(options.wire_version);
-  digest.add_text(options.weight_storage.has_value() ? weight_format_name(*options.weight_storage) : "");
-  add_json(config.raw, true, digest);
-  RETURN_IF_ERROR(add_preprocessor(config.folder, digest));
+  ASSIGN_OR_RETURN(const std::vector<ContentDigest> one, model_fingerprints(config, weights, {&options, 1}));
+  return one.front();
+}
+
+StatusOr<std::vector<ContentDigest>> model_fingerprints(const ModelConfig& config, const WeightMap& weights,
+                                                        std::span<const FingerprintOptions> options) {
   const auto less = [](const ContentDigest& a, const ContentDigest& b) { return a.bytes < b.bytes; };
   std::set<ContentDigest, decltype(less)> samples(less);
   weights.visit_samples(
       kSampleBytes, [](std::string_view name) { return !is_decoders(name); },
       [&](const WeightMap::Sample& sample) { samples.insert(digest_of(sample)); });
-  digest.add_number(std::ssize(samples));
-  for (const ContentDigest& sample : samples) digest.add_bytes(sample.bytes);
-  return digest.finish();
+  std::vector<ContentDigest> fingerprints;
+  for (const FingerprintOptions& one : options) {
+    DigestBuilder digest;
+    digest.add_number(one.wire_version);
+    digest.add_text(one.weight_storage.has_value() ? weight_format_name(*one.weight_storage) : "");
+    add_json(config.raw, true, digest);
+    RETURN_IF_ERROR(add_preprocessor(config.folder, digest));
+    digest.add_number(std::ssize(samples));
+    for (const ContentDigest& sample : samples) digest.add_bytes(sample.bytes);
+    fingerprints.push_back(digest.finish());
+  }
+  return fingerprints;
 }
 
 ContentDigest with_transfer_dtype(const ContentDigest& fingerprint, DType dtype) {

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "base/content_digest.h"
 #include "base/status.h"
@@ -29,6 +31,10 @@ struct FingerprintOptions {
 // Reads 64 KiB a tensor. Thread-compatible. Errors: preprocessor_config.json cannot be read, or is not JSON.
 StatusOr<ContentDigest> model_fingerprint(const ModelConfig& config, const WeightMap& weights,
                                           const FingerprintOptions& options);
+
+// The same for several options, which differ from each other as their instances do: the tensors are read once.
+StatusOr<std::vector<ContentDigest>> model_fingerprints(const ModelConfig& config, const WeightMap& weights,
+                                                        std::span<const FingerprintOptions> options);
 
 // The fingerprint of a model whose rows travel as these: instances with different types do not encode alike.
 ContentDigest with_transfer_dtype(const ContentDigest& fingerprint, DType dtype);

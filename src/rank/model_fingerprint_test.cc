@@ -165,6 +165,16 @@ TEST(ModelFingerprint, DiffersWithItsOptions) {
   EXPECT_NE(fingerprint_of(testing::checkpoint_path("umt5-float32")), usual);
 }
 
+TEST(ModelFingerprint, SeveralAreAsEachAlone) {
+  const std::string folder = testing::checkpoint_path("t5-float32");
+  const auto config = ModelConfig::load(folder).value();
+  const auto weights = WeightMap::open(folder).value();
+  const std::vector<FingerprintOptions> options = {{}, {.wire_version = 1}, {.weight_storage = kInt8Format}};
+  const auto several = model_fingerprints(config, *weights, options).value();
+  ASSERT_EQ(several.size(), options.size());
+  for (size_t i = 0; i < options.size(); ++i) EXPECT_EQ(several[i], fingerprint_of(folder, options[i])) << i;
+}
+
 // torch.save has a name for each use of a tensor, and may store it transposed; safetensors have it once, and dense.
 TEST(ModelFingerprint, IsThatOfTheSameModelInAFileOfTorch) {
   Copy copy("bart-float32");

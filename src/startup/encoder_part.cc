@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "base/system_memory.h"
+#include "encoder_cache/ec_frame.h"
 #include "rank/encoder_model_runner.h"
 #include "rank/lengths.h"
 #include "startup/engine_ranges.h"
@@ -43,15 +44,33 @@ StatusOr<DType> transfer_dtype(const EngineConfig& config) {
 
 DType other_transfer_dtype(DType dtype) { return dtype == DType::kFloat32 ? DType::kBFloat16 : DType::kFloat32; }
 
+std::vector<KindOfInstance> kinds_of_instances(const std::optional<WeightFormat>& weights) {
+  const auto name = [](const std::optional<WeightFormat>& format) {
+    return format.has_value() ? weight_format_name(*format) : "the checkpoint's types";
+  };
+  std::vector<KindOfInstance> kinds = {{{kEcWireVersion, weights}, ""}};
+  const std::optional<WeightFormat> formats[] = {std::nullopt,    kFloat32Format, kFloat16Format,
+                                                 kBFloat16Format, kInt8Format,    kInt4Format};
+  for (const std::optional<WeightFormat>& format : formats) {
+    if (format == weights) continue;
+    kinds.push_back(
+        {{kEcWireVersion, format},
+         str_cat("has weights in ", name(format), ", and this one in ", name(weights), " (--dtype, --quantization)")});
+  }
+  for (const int32_t version : {kEcWireVersion - 1, kEcWireVersion + 1}) {
+    kinds.push_back({{version, weights},
+                     str_cat("is of a version of transept that speaks version ", version,
+                             " of the wire between instances, and this one ", kEcWireVersion)});
+  }
+  return kinds;
+}
+
 std::string explain_other_model(const LoadedModel& loaded, const ModelFingerprint& fingerprint,
                                 std::string_view other) {
-  if (fingerprint != loaded.fingerprint_of_other_dtype) {
-    return str_cat(other, " has another checkpoint, --dtype, --quantization or version");
-  }
-  const StatusOr<DType> dtype = transfer_dtype(loaded.config);
-  CHECK(dtype.ok(), "the model was loaded with it");
-  return str_cat(other, " has --ec-transfer-dtype ", dtype_name(other_transfer_dtype(*dtype)), ", and this one ",
-                 dtype_name(*dtype));
+  const auto known =
+      std::ranges::find(loaded.other_fingerprints, fingerprint, [](const auto& each) { return each.first; });
+  if (known != loaded.other_fingerprints.end()) return str_cat(other, " ", known->second);
+  return str_cat(other, " has another checkpoint, --dtype, --quantization or version");
 }
 
 StatusOr<bool> falls_back(const EngineConfig& config) {

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "encoder_cache/connector.h"
 #include "engine/encoder_engine.h"
+#include "rank/model_fingerprint.h"
 #include "rank/runner_options.h"
 #include "startup/engine_config.h"
 #include "startup/loaded_model.h"
@@ -25,8 +28,16 @@ inline constexpr int32_t kMaxEncodeRequests = 1024;
 StatusOr<DType> transfer_dtype(const EngineConfig& config);
 DType other_transfer_dtype(DType dtype);  // of the two
 
-// Says why an instance of another fingerprint is none of this model's fleet: its --ec-transfer-dtype by name, if
-// nothing else differs; or what may. `other` is "the decode instance p0", for instance.
+// Instances of one checkpoint, by what their fingerprints have beside it; the first is of these weights, and `what`
+// says how another differs, as LoadedModel::other_fingerprints has it.
+struct KindOfInstance {
+  FingerprintOptions options;
+  std::string what;
+};
+std::vector<KindOfInstance> kinds_of_instances(const std::optional<WeightFormat>& weights);
+
+// Says why an instance of another fingerprint is none of this model's fleet: what differs, if LoadedModel knows that
+// fingerprint; or what may. `other` is "the decode instance p0", for instance.
 std::string explain_other_model(const LoadedModel& loaded, const ModelFingerprint& fingerprint, std::string_view other);
 
 // Whether a decode instance encodes what encode instances do not. Errors: kInvalidArgument, --ec-fallback is unknown.

@@ -126,8 +126,9 @@ Instance::~Instance() {
 void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::function<void(const TicketEnd&)> on_ticket) {
   engine_ = &engine;
   if (asker_ != nullptr) {
-    const ModelFingerprint& other = model.fingerprint_of_other_dtype;
-    asker_->explain(other, explain_other_model(model, other, "an encode instance"));
+    for (const auto& [other, what] : model.other_fingerprints) {
+      asker_->explain(other, explain_other_model(model, other, "an encode instance"));
+    }
     if (model.config.ec_fallback == "local") asker_->wait_once();
   }
   record_.id = id_;

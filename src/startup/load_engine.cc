@@ -165,13 +165,20 @@ Status load_tokenizer_of(LoadedModel& loaded, std::string& no_tokenizer) {
 
 // What is encoded, asked for and sent has to be of one model in all instances.
 Status make_fingerprint(const WeightMap& weights, const StorageTypes& types, LoadedModel& loaded) {
-  FingerprintOptions options;
-  options.wire_version = kEcWireVersion;
-  options.weight_storage = types.weights;
-  ASSIGN_OR_RETURN(const ModelFingerprint model, model_fingerprint(loaded.model_config, weights, options));
   ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(loaded.config));
-  loaded.fingerprint = with_transfer_dtype(model, dtype);
-  loaded.fingerprint_of_other_dtype = with_transfer_dtype(model, other_transfer_dtype(dtype));
+  const std::vector<KindOfInstance> kinds = kinds_of_instances(types.weights);
+  std::vector<FingerprintOptions> options;
+  for (const KindOfInstance& kind : kinds) options.push_back(kind.options);
+  ASSIGN_OR_RETURN(const auto models, model_fingerprints(loaded.model_config, weights, options));
+  loaded.fingerprint = with_transfer_dtype(models.front(), dtype);
+  const DType other = other_transfer_dtype(dtype);
+  const std::string rows = str_cat("has --ec-transfer-dtype ", dtype_name(other), ", and this one ", dtype_name(dtype));
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const std::string& what = kinds[i].what;
+    if (i > 0) loaded.other_fingerprints.emplace_back(with_transfer_dtype(models[i], dtype), what);
+    loaded.other_fingerprints.emplace_back(with_transfer_dtype(models[i], other),
+                                           i > 0 ? str_cat(what, "; it ", rows) : rows);
+  }
   return ok_status();
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/generation_config.h"
@@ -38,7 +40,9 @@ struct LoadedModel {
   ExecutorInfo info;                                     // of each engine's executor: replicas are alike
   std::vector<RankReport> ranks;                         // by rank; empty: one process has the model
   ModelFingerprint fingerprint;                          // of an instance's model; else zeros
-  ModelFingerprint fingerprint_of_other_dtype;           // what it would be with the other --ec-transfer-dtype
+  // Fingerprints of instances of this checkpoint that differ in ways that have a name, and what one has, as the end of
+  // a sentence: "has weights in int8, and this one in float32 (--dtype, --quantization)".
+  std::vector<std::pair<ModelFingerprint, std::string>> other_fingerprints;
 
   // Moves the engine and its replicas out, for AsyncEngine. `engine` is null afterwards.
   std::vector<std::unique_ptr<LLMEngine>> take_engines();
