@@ -168,6 +168,7 @@ Status make_fingerprint(const WeightMap& weights, const StorageTypes& types, Loa
   ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(loaded.config));
   const std::vector<KindOfInstance> kinds = kinds_of_instances(types.weights);
   std::vector<FingerprintOptions> options;
+  options.reserve(kinds.size());
   for (const KindOfInstance& kind : kinds) options.push_back(kind.options);
   ASSIGN_OR_RETURN(const auto models, model_fingerprints(loaded.model_config, weights, options));
   loaded.fingerprint = with_transfer_dtype(models.front(), dtype);
