@@ -24,30 +24,38 @@ def command(*words):
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
+class Fields:
+    """What local_codec.cc has written, field by field."""
+
+    def __init__(self, content):
+        self.content, self.at = content, 0
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte, self.at = self.content[self.at], self.at + 1
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    def zigzag(self):
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def text(self):
+        size = self.varint()
+        self.at += size
+        return self.content[self.at - size:self.at]
+
+
 def fingerprint(port):
     """Of the model, from the record of the decode instance: behind version, name, incarnation, role, URL and address of rows (local_codec.cc)."""
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answer:
         connection.sendall(command(b"GET", b"transept:default:instance:p0"))
         record = answer.read(int(answer.readline()[1:]))
-    at = 0
-
-    def varint():
-        nonlocal at
-        value, shift = 0, 0
-        while True:
-            byte, at = record[at], at + 1
-            value, shift = value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value
-
-    def text():
-        nonlocal at
-        size = varint()
-        at += size
-        return record[at - size:at]
-
-    varint(), text(), varint(), varint(), text(), text()
-    model = text()
+    fields = Fields(record)
+    fields.varint(), fields.text(), fields.varint(), fields.varint(), fields.text(), fields.text()
+    model = fields.text()
     assert len(model) == 32, record
     return model
 

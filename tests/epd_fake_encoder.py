@@ -13,7 +13,7 @@ from pathlib import Path
 
 from epd_fleet import free_port
 from epd_hostile import SECRET, WIDTH, Pusher, ec_frames
-from epd_peers import command
+from epd_peers import Fields, command
 from serving import TEXT_MODEL, wait_until
 
 KEYS = b"transept:default:"
@@ -58,30 +58,6 @@ def varint(value):
 
 def text(content):
     return varint(len(content)) + content
-
-
-class Fields:
-    """What local_codec.cc has written, field by field."""
-
-    def __init__(self, content):
-        self.content, self.at = content, 0
-
-    def varint(self):
-        value = shift = 0
-        while True:
-            byte, self.at = self.content[self.at], self.at + 1
-            value, shift = value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value
-
-    def zigzag(self):
-        value = self.varint()
-        return value >> 1 ^ -(value & 1)
-
-    def text(self):
-        size = self.varint()
-        self.at += size
-        return self.content[self.at - size:self.at]
 
 
 @dataclass

@@ -127,7 +127,7 @@ void Instance::begin(AsyncEngine& engine, const LoadedModel& model, std::functio
   engine_ = &engine;
   if (asker_ != nullptr) {
     for (const auto& [other, what] : model.other_fingerprints) {
-      asker_->explain(other, explain_other_model(model, other, "an encode instance"));
+      asker_->explain(other, str_cat("an encode instance ", what));
     }
     if (model.config.ec_fallback == "local") asker_->wait_once();
   }

@@ -2,7 +2,12 @@
 // counted and served all the same.
 #include "tensor/arena.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -109,6 +114,22 @@ TEST(PagePool, PiecesAreZeroedAlignedAndApart) {
     for (const std::byte byte : pieces.back()) ASSERT_EQ(byte, std::byte{0}) << "of a piece of " << bytes;
     std::fill(pieces.back().begin(), pieces.back().end(), std::byte{0xFF});
   }
+}
+
+TEST(PageBuffer, PopulatedPagesAreThereAndKeepTheirBytes) {
+  PageBuffer buffer(size_t{4} << 20);
+  buffer.data()[5] = std::byte{7};
+  populate_pages({buffer.data() + 5, buffer.size() - 5});
+  populate_pages({});
+  EXPECT_EQ(buffer.data()[5], std::byte{7});
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> is_there(buffer.size() / page);
+  ASSERT_EQ(::mincore(buffer.data(), buffer.size(), is_there.data()), 0);
+  const PageBuffer other(size_t{4} << 20);
+  std::vector<unsigned char> is_there_unasked(is_there.size());
+  ASSERT_EQ(::mincore(other.data(), other.size(), is_there_unasked.data()), 0);
+  EXPECT_TRUE(std::ranges::none_of(is_there_unasked, [](unsigned char one) { return (one & 1) != 0; }));
+  EXPECT_TRUE(std::ranges::all_of(is_there, [](unsigned char one) { return (one & 1) != 0; }));
 }
 
 TEST(PageBuffer, WhatTheSystemRefusesIsNull) {
