@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -14,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "server"))
 
 import serving
 import wire
+from ports import free_port
 from serving import wait_until
 
 LAUNCHER = "launcher"
@@ -62,13 +62,6 @@ def stop_for(fleet, name, seconds):
         time.sleep(seconds)
     finally:
         fleet.send(name, signal.SIGCONT)
-
-
-def free_port():
-    """One that P listens on again after its restart."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def is_alive(pid):

@@ -8,6 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from ports import free_port
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "deployment.md"
 NAME = "speech.example"
 # The rest of an nginx.conf, with everything that it writes in the folder, and without becoming a daemon.
@@ -53,12 +55,6 @@ def need(*programs):
     if missing:
         raise Skip(f"needs {', '.join(missing)}")
     return paths
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def run(*command):

@@ -12,12 +12,7 @@ import unittest
 from pathlib import Path
 
 from cli_test import BINARY, MODEL, ROOT, run
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from ports import free_port
 
 
 def doctor(*flags, env=None):

@@ -16,17 +16,12 @@ import urllib.request
 from pathlib import Path
 
 from cli_test import BINARY, run
+from ports import free_port
 from ranks_test import GONE_WITHIN, MODELS, answers, children, cut_answers, is_running
 from speech_model import make_model, write_syllables
 
 MODEL = MODELS / "t5-float32"
 REQUESTS = MODEL / "requests.jsonl"
-
-
-def free_port():
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        return some.getsockname()[1]
 
 
 def by_hand(num_nodes):

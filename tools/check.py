@@ -191,7 +191,7 @@ def steps(base, slow, fuzz_seconds):
         Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()]), beside=True),
         Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), beside=True),
         Step("texts", lambda: of_problems(check_text.check_tree()), beside=True),
-        Step("tools", lambda: with_log("tools", suites.python_tests), beside=True),
+        Step("tools", lambda: with_fresh_log("tools", suites.python_tests), beside=True),
         Step("unit tests", lambda: must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log)))),
         Step("reference's answers", lambda: golden_step("release", *matrix)),
         Step("shared answers", shared_step),

@@ -47,8 +47,16 @@ def python_test(path, log, name_filter, binary):
     outcomes = [line.rsplit("... ", 1)[1] for line in done.stderr.splitlines() if "... " in line]
     passed, skipped = outcomes.count("ok"), [o for o in outcomes if o.startswith("skipped")]
     failed = max(len(outcomes) - passed - len(skipped), 0 if done.returncode in (0, 5) else 1)
-    result = Result(passed, failed, len(skipped), skipped, Counter({path.stem: time.monotonic() - start}))
+    notes = [*skipped, *(failures_of(done.stderr) if failed else [])]
+    result = Result(passed, failed, len(skipped), notes, Counter({path.stem: time.monotonic() - start}))
     return result if name_filter else must_have_run(result, path.name)  # unittest is content with a file without tests
+
+
+def failures_of(output):
+    """What unittest says at its end of each test that failed; all it said where it did not come to that."""
+    lines = output.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith("=" * 70)), None)
+    return lines if first is None else [line for line in lines[first:] if line.strip()]
 
 
 def goldens(binary, log, root=None, arguments=()):
