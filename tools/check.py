@@ -72,6 +72,14 @@ def build_step(preset, *targets):
     return Result()
 
 
+def single_step():
+    """The release build with a call of the compiler for each source, as CMake has it without TRANSEPT_UNITY: what sources hide from each other in company."""
+    log = LOGS / "build-single.log"
+    log.unlink(missing_ok=True)
+    commands = [["cmake", "--preset", "release", "-B", "build/single", "-DTRANSEPT_UNITY=OFF"], ["cmake", "--build", "build/single", "-j", str(jobs())]]
+    return Result() if all(suites.run_logged(command, log) for command in commands) else Result(failed=1, notes=tail(log))
+
+
 def tail(log, num_lines=60):
     """The end of a log, without what gold says of each program that is linked with a sanitizer."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
@@ -201,6 +209,7 @@ def steps(base, slow, fuzz_seconds):
         Step("answers under asan", lambda: golden_step("asan", "--quick")),
         Step("fuzz", lambda: fuzz_step(fuzz_seconds)),
         Step("tsan", lambda: sanitized_step("tsan", THREADED if slow else THREADS)),
+        Step("build of single sources", single_step, slow=True),
         Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
         Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
         Step("answers on Vulkan", vulkan_step, slow=True),

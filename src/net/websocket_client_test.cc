@@ -58,9 +58,9 @@ class WebSocketClientTest : public testing::WebSocketTest {
  protected:
   StatusOr<std::unique_ptr<WebSocketClient>> connect(Told& told, const std::string& path = "/socket",
                                                      const HttpHeaders& headers = {},
-                                                     const WebSocketClient::Options& options = {}) {
+                                                     const WebSocketClient::Options& of_client = {}) {
     return WebSocketClient::connect({.host = "127.0.0.1", .port = server->port(), .path = path}, headers,
-                                    told.handler(), options);
+                                    told.handler(), of_client);
   }
 };
 

@@ -43,10 +43,9 @@ class PlainRead final {
 template <class Work>
 // Returns the seconds that work() takes.
 double seconds_of(Work&& work) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  const auto begin = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 // Times `work`, which reads `bytes` and does `flop` operations, in the state's loop, and reports the best run.

@@ -87,14 +87,13 @@ StatusOr<std::unique_ptr<Instance>> Instance::connect(const Options& options) {
     return invalid_argument("--instance-name: longer than ", kMaxNameBytes, " characters");
   }
   RETURN_IF_ERROR(check_ec_name("--instance-name", options.name));
-  BulkOptions rows{options.bulk, options.bulk_address, options.broker, options.ns, {options.name, 0}, options.url};
+  const InstanceId id{options.name, draw_incarnation()};
+  const BulkOptions rows{options.bulk, options.bulk_address, options.broker, options.ns, id, options.url};
   if (options.secret == nullptr) RETURN_IF_ERROR(check_without_secret(rows));
   const auto num_too_large = std::make_shared<std::atomic<int64_t>>(0);
   ASSIGN_OR_RETURN(const std::shared_ptr<Broker> broker,
                    connect_broker(options.broker, options.ns, options.wait_for_broker, num_too_large));
-  const InstanceId id{options.name, draw_incarnation()};
   auto writer = std::make_shared<FrameWriter>(id.incarnation, options.secret);
-  rows.self = id;
   ASSIGN_OR_RETURN(std::unique_ptr<BulkTransport> bulk, connect_bulk(rows, writer));
 
   std::unique_ptr<Instance> instance(new Instance(options, id, broker));
