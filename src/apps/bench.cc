@@ -13,8 +13,10 @@
 #include "apps/verbs.h"
 #include "base/environment.h"
 #include "base/input_file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "load/statistics.h"
+#include "speculation/speculation_options.h"
 #include "startup/load_engine.h"
 
 namespace transept {
@@ -200,18 +202,27 @@ void print_report(const BenchWorkload& work, const Json& json) {
 }
 
 // Each call is run before, unmeasured, and its answers are the drafts: each token right with the probability that was
-// asked for. So it measures the machinery, on weights that no draft would agree with.
+// asked for. So it measures the machinery, on weights that no draft would agree with. A draft model is run all the
+// same, and what it says is replaced.
 Status set_oracle(const Flags& flags, BenchWorkload& work, EngineConfig& config) {
-  if (flags.has("speculative-config")) {
-    return invalid_argument(flags.name_of("speculative-oracle"), ": it has a method of its own: leave ",
-                            flags.name_of("speculative-config"), " out");
+  ASSIGN_OR_RETURN(const SpeculationOptions asked, settle_speculation(config.speculative_config, std::nullopt));
+  if (flags.has("speculative-config") && asked.method != DraftMethod::kModel) {
+    return invalid_argument(flags.name_of("speculative-oracle"), ": beside ", flags.name_of("speculative-config"),
+                            " its method is model, or it has a method of its own");
   }
   if (work.num_beams > 1) {
     return invalid_argument(flags.name_of("speculative-oracle"), ": drafts and beam search exclude each other");
   }
   ASSIGN_OR_RETURN(const double truth, flags.number("speculative-oracle", 0, 1, 0));
   work.has_oracle = true;
-  config.speculative_config = str_cat(R"({"method": "given", "truth": )", truth, "}");
+  std::string oracle = R"({"method": "given")";
+  if (asked.method == DraftMethod::kModel) {
+    oracle = R"({"method": "model", "model": )";
+    append_json_string(oracle, asked.model);
+    if (asked.num_speculative_tokens)
+      oracle += str_cat(R"(, "num_speculative_tokens": )", *asked.num_speculative_tokens);
+  }
+  config.speculative_config = str_cat(oracle, R"(, "truth": )", truth, "}");
   return ok_status();
 }
 

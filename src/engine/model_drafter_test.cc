@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Drafting {
   bool shares_encoder = false;  // it has a decoder alone
   uint64_t pool = kPool;
   bool caches = false;
+  std::optional<double> truth = std::nullopt;  // SpeculationOptions::truth
 };
 
 // Fails from a step on.
@@ -86,6 +88,7 @@ class ModelDrafts : public testing::FamilyRequests {
     options.speculation.method = DraftMethod::kModel;
     options.speculation.num_speculative_tokens = 4;
     options.speculation.is_adaptive = false;
+    options.speculation.truth = drafting.truth;
     return std::make_unique<LLMEngine>(options, std::move(executor), nullptr, clock_, std::move(model));
   }
 
@@ -403,6 +406,32 @@ TEST_P(ModelDrafts, ABrokenModelDraftsNoMore) {
                 engine->model_drafter()->blocks().num_device_blocks());
       expect_nothing_left(*engine);
     }
+  }
+}
+
+// For measurements: the model runs, and the truth replaces what it says.
+TEST_P(ModelDrafts, AnOracleReplacesThem) {
+  const Circumstances setup{.name = "plenty", .max_num_batched_tokens = 64};
+  const std::unique_ptr<LLMEngine> bare = make_engine(setup);
+  add_greedy(*bare, 1);
+  const Answers want = finish(*bare);
+  for (const double truth : {0.0, 1.0}) {
+    const std::unique_ptr<LLMEngine> engine = make_drafted(setup, {.truth = truth});
+    add_greedy(*engine, 1);
+    EXPECT_EQ(finish(*engine), want);
+    EXPECT_EQ(engine->stats().drafts.num_drafts, 0) << "nothing is drafted without the truth";
+    const ModelSpec& spec = engine->executor().info().spec;
+    EncoderDecoderInputs inputs = inputs_of(spec, 0);
+    SamplingParams params;
+    const auto num_prompt = static_cast<int32_t>(inputs.prompt_token_ids.size());
+    params.max_tokens = std::min(12, spec.max_decoder_positions - num_prompt);
+    params.draft_token_ids = want.at("0").ids.at(0);
+    CHECK(engine->add_request("0", std::move(inputs), params).ok());
+    EXPECT_EQ(finish(*engine), want);
+    const DraftStats drafts = engine->stats().drafts;
+    EXPECT_GT(drafts.num_draft_tokens, 0);
+    EXPECT_EQ(drafts.num_accepted_tokens, truth > 0 ? drafts.num_draft_tokens : 0);
+    EXPECT_GT(engine->model_drafter()->num_fed_tokens(), 0) << "the model drafts all the same";
   }
 }
 

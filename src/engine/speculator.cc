@@ -20,8 +20,7 @@ constexpr double kUsualTruth = 0.5;
 // The request's own draft may be a test's truth.
 std::unique_ptr<Drafter> make_given(const SpeculationOptions& options, int32_t vocab_size) {
   const bool is_random = options.method == DraftMethod::kRandom;
-  const bool is_oracle = options.method == DraftMethod::kGiven && options.truth.has_value();
-  if (!is_random && !is_oracle) return std::make_unique<TextDrafter>(TextDrafter::Text::kGiven);
+  if (!is_random && !options.truth.has_value()) return std::make_unique<TextDrafter>(TextDrafter::Text::kGiven);
   return std::make_unique<RandomDrafter>(RandomDrafter::Options{
       options.truth.value_or(kUsualTruth), is_random && options.has_random_length, options.seed, vocab_size});
 }
@@ -70,11 +69,17 @@ Speculator::Speculator(const SpeculationOptions& options, const ModelSpec& spec,
       own_(make_own(options, spec.vocab_size)),
       model_(model.executor == nullptr ? nullptr
                                        : std::make_unique<ModelDrafter>(std::move(model), blocks, scheduler, clock)),
+      instead_(model_ != nullptr && options.truth.has_value() ? make_given(options, spec.vocab_size) : nullptr),
       length_(options.is_adaptive) {}
+
+bool Speculator::brings_draft(const SequenceGroup& group) const {
+  return !group.params().draft_token_ids.empty() && instead_ == nullptr;
+}
 
 bool Speculator::may_draft(const SequenceGroup& group) const {
   const SamplingParams& params = group.params();
   if (options_.num_speculative_tokens == 0) return false;
+  if (instead_ != nullptr && params.draft_token_ids.empty()) return false;  // no truth: nothing to measure
   const bool has_drafter = own_ != nullptr || (model_ != nullptr && model_->may_draft(group));
   return (has_drafter || !params.draft_token_ids.empty()) && params.num_beams == 1 && !params.score_only &&
          params.max_tokens > 1;
@@ -83,7 +88,7 @@ bool Speculator::may_draft(const SequenceGroup& group) const {
 void Speculator::add_group(const SequenceGroup& group) {
   if (!may_draft(group)) return;
   SequenceState state;
-  state.acceptance = group.params().draft_token_ids.empty() ? of_own_ : of_given_;
+  state.acceptance = brings_draft(group) ? of_given_ : of_own_;
   state.acceptance.weight = std::min(state.acceptance.weight, kWeightOfAll);
   groups_.emplace(group.group_id(), GroupState(static_cast<size_t>(group.params().num_seqs()), state));
 }
@@ -134,6 +139,12 @@ void Speculator::draft_by_model(SchedulerOutputs& scheduled) {
   num_asked_ = 0;
   for (const ModelDrafter::Ask& ask : asks_) {
     draft_.assign(ask.draft.begin(), ask.draft.end());
+    if (instead_ != nullptr && !draft_.empty()) {
+      DraftAsk same = ask_of(*ask.group, *ask.seq);
+      same.max_tokens = static_cast<int32_t>(draft_.size());
+      DraftMemory nothing;  // the truth is found by its place
+      instead_->propose(same, nothing, draft_);
+    }
     cut(*ask.group, *ask.seq);
     if (!draft_.empty()) scheduler_.add_drafts(scheduled, ask.group_idx, ask.seq_idx, draft_);
   }
@@ -157,20 +168,25 @@ void Speculator::take_rows(StepOutput& output) {
   }
 }
 
-void Speculator::propose(const SequenceGroup& group, const Sequence& seq, int32_t num_seqs, SequenceState& state) {
-  draft_.clear();
-  num_wanted_ = 0;
-  const SamplingParams& params = group.params();
+DraftAsk Speculator::ask_of(const SequenceGroup& group, const Sequence& seq) const {
   DraftAsk ask;
   ask.tokens = seq.token_ids();
   ask.num_prompt = seq.num_prompt_tokens();
   if (is_one_vocabulary_) ask.source = encoder_ids(group);
-  ask.given = params.draft_token_ids;
-  ask.seed = params.seed;
+  ask.given = group.params().draft_token_ids;
+  ask.seed = group.params().seed;
   ask.index = seq.index();
+  return ask;
+}
+
+void Speculator::propose(const SequenceGroup& group, const Sequence& seq, int32_t num_seqs, SequenceState& state) {
+  draft_.clear();
+  num_wanted_ = 0;
+  const SamplingParams& params = group.params();
+  DraftAsk ask = ask_of(group, seq);
   const int32_t num_left = std::min(params.max_tokens - seq.num_output_tokens() - 1, num_spare_tokens());
   const auto most = [&](bool is_given) { return std::min(options_.most_tokens(is_given), num_left); };
-  state.is_given = !params.draft_token_ids.empty();
+  state.is_given = brings_draft(group);
   const bool asks_model = may_ask_ && model_->may_draft(group);
   const bool has_drafter = state.is_given || own_ != nullptr || asks_model;
   if (!has_drafter || most(state.is_given) <= 0) return;

@@ -57,6 +57,8 @@ class Speculator final {
   void draft_sequence(const SequenceGroup& group, size_t group_idx, size_t seq_idx, SchedulerOutputs& scheduled);
   void propose(const SequenceGroup& group, const Sequence& seq, int32_t num_seqs, SequenceState& state);
   int32_t num_spare_tokens() const { return scheduler_.num_spare_tokens() - num_asked_; }
+  DraftAsk ask_of(const SequenceGroup& group, const Sequence& seq) const;
+  bool brings_draft(const SequenceGroup& group) const;  // of its own, which comes before the method's
   void draft_by_model(SchedulerOutputs& scheduled);
   void cut(const SequenceGroup& group, const Sequence& seq);
   void forget(std::span<const GroupId> gone);
@@ -67,6 +69,7 @@ class Speculator final {
   bool is_one_vocabulary_;                // the encoder's ids are the decoder's
   std::unique_ptr<Drafter> given_, own_;  // own_: null with DraftMethod::kGiven and kModel
   std::unique_ptr<ModelDrafter> model_;
+  std::unique_ptr<Drafter> instead_;  // SpeculationOptions::truth of a model: what it drafts is replaced
   DraftLength length_;
   Acceptance of_given_, of_own_;                     // of all sequences: what a new one begins with
   absl::flat_hash_map<GroupId, GroupState> groups_;  // those that may have drafts

@@ -85,7 +85,8 @@ Status check_keys(const Json& config, DraftMethod method) {
   const bool is_model = method == DraftMethod::kModel, has_model = config.find("model") != nullptr;
   if (has_model && !is_model) return bad("model", "only method model has it");
   if (is_model && !has_model) return bad("model", "method model needs it: a folder or a name");
-  const bool is_test = method == DraftMethod::kRandom || (method == DraftMethod::kGiven && config.find("truth"));
+  const bool may_be_oracle = method == DraftMethod::kGiven || method == DraftMethod::kModel;
+  const bool is_test = method == DraftMethod::kRandom || (may_be_oracle && config.find("truth"));
   for (const char* key : {"seed", "truth"}) {
     if (config.find(key) != nullptr && !is_test) return bad(key, "only method random has it");
   }

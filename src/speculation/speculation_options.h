@@ -28,7 +28,8 @@ struct SpeculationOptions {
   int32_t prompt_lookup_max = 3, prompt_lookup_min = 2;  // kNgram
   std::string model;                                     // kModel: as it was asked for, a folder or a name
   // kRandom: how much of a draft is right. kGiven, if set: an oracle, whose drafts are the given answer place by place,
-  // each token right with this probability. For measurements: it needs the answer.
+  // each token right with this probability; kModel: so many as the model drafted, which are not run. For measurements:
+  // it needs the answer.
   std::optional<double> truth = std::nullopt;
   uint64_t seed = 0;              // of both
   bool has_random_length = true;  // kRandom
@@ -39,10 +40,10 @@ struct SpeculationOptions {
 };
 
 // A JSON object: {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 2}. With
-// "random", which is not adaptive: "seed", "truth" (0 to 1). With "model" (vLLM's "draft_model"): "model", which it
-// needs. Without a method: model or ngram if a key of its own is there, else given. Errors: kInvalidArgument, naming
-// the key, for text that is no JSON object, an unknown key, a value out of range, a key of another method, a method
-// without its model; kUnimplemented for the methods of vLLM that this version has not: heads.
+// "random", which is not adaptive, given and model: "seed", "truth" (0 to 1). With "model" (vLLM's "draft_model"):
+// "model", which it needs. Without a method: model or ngram if a key of its own is there, else given. Errors:
+// kInvalidArgument, naming the key, for text that is no JSON object, an unknown key, a value out of range, a key of
+// another method, a method without its model; kUnimplemented for the methods of vLLM that this version has not: heads.
 StatusOr<SpeculationOptions> parse_speculative_config(std::string_view json);
 
 // Those of both flags: --speculative-config ("": none) and --num-speculative-tokens. Errors: as above; a number out of

@@ -43,6 +43,7 @@ TEST(SpeculativeConfig, AModelHasAName) {
     EXPECT_EQ(options->method, DraftMethod::kModel);
     EXPECT_EQ(options->model, "a/b");
     EXPECT_EQ(options->most_tokens(false), 3);
+    EXPECT_FALSE(options->truth.has_value());
   }
   EXPECT_EQ(parse_speculative_config(R"({"model": "a/b"})")->most_tokens(false), 4);
   EXPECT_EQ(parse_speculative_config(R"({"model": "a/b"})")->most_tokens(true), 16);
