@@ -96,8 +96,8 @@ def generated(*requests):
     stats = CACHE / "stats.json"
     stats.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(request) + "\n" for request in requests)
-    done = subprocess.run([str(BINARY), "generate", str(SPEECH), "--input", "-", *INT8, "--max-num-seqs", "1", "--stats-json", str(stats)], input=lines, capture_output=True,
-                          text=True)
+    done = subprocess.run([str(BINARY), "generate", str(SPEECH), "--input", "-", *INT8, "--max-num-seqs", "1", "--stats-json", str(stats)],
+                          input=lines, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"transept generate {SPEECH}: {done.stderr} {done.stdout[:1000]}")
     return {**json.loads(done.stdout.splitlines()[0]), "stats": json.loads(stats.read_text())}
@@ -127,7 +127,7 @@ def ask(server, body):
 
 
 def served(name, least, shape, requests, flags, clients):
-    """Requests a second of a server whose caches are on, or off by `flags`. requests(rng): the bodies; the first is sent alone before."""
+    """Requests a second of a server whose caches are on, or off by `flags`. requests(rng): the bodies."""
     def run(with_it):
         with serving.Server(BINARY, folder(shape), *INT8, *([] if with_it else flags)) as server:
             ask(server, {"prompt": [5] * 32, "max_tokens": 4})

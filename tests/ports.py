@@ -16,7 +16,7 @@ def free_port():
     again and again."""
     folder = Path(tempfile.gettempdir()) / f"transept-test-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    while True:
+    for _ in range(1000):
         port = random.randrange(FIRST, LAST)
         lock = open(folder / str(port), "w")
         try:
@@ -28,3 +28,4 @@ def free_port():
             continue
         _held.append(lock)
         return port
+    raise OSError(f"no free port from {FIRST} to {LAST}")

@@ -219,8 +219,9 @@ Status set_oracle(const Flags& flags, BenchWorkload& work, EngineConfig& config)
   if (asked.method == DraftMethod::kModel) {
     oracle = R"({"method": "model", "model": )";
     append_json_string(oracle, asked.model);
-    if (asked.num_speculative_tokens)
+    if (asked.num_speculative_tokens.has_value()) {
       oracle += str_cat(R"(, "num_speculative_tokens": )", *asked.num_speculative_tokens);
+    }
   }
   config.speculative_config = str_cat(oracle, R"(, "truth": )", truth, "}");
   return ok_status();

@@ -69,17 +69,17 @@ Speculator::Speculator(const SpeculationOptions& options, const ModelSpec& spec,
       own_(make_own(options, spec.vocab_size)),
       model_(model.executor == nullptr ? nullptr
                                        : std::make_unique<ModelDrafter>(std::move(model), blocks, scheduler, clock)),
-      instead_(model_ != nullptr && options.truth.has_value() ? make_given(options, spec.vocab_size) : nullptr),
+      replaces_model_(model_ != nullptr && options.truth.has_value()),
       length_(options.is_adaptive) {}
 
 bool Speculator::brings_draft(const SequenceGroup& group) const {
-  return !group.params().draft_token_ids.empty() && instead_ == nullptr;
+  return !group.params().draft_token_ids.empty() && !replaces_model_;
 }
 
 bool Speculator::may_draft(const SequenceGroup& group) const {
   const SamplingParams& params = group.params();
   if (options_.num_speculative_tokens == 0) return false;
-  if (instead_ != nullptr && params.draft_token_ids.empty()) return false;  // no truth: nothing to measure
+  if (replaces_model_ && params.draft_token_ids.empty()) return false;  // no truth: nothing to measure
   const bool has_drafter = own_ != nullptr || (model_ != nullptr && model_->may_draft(group));
   return (has_drafter || !params.draft_token_ids.empty()) && params.num_beams == 1 && !params.score_only &&
          params.max_tokens > 1;
@@ -139,11 +139,11 @@ void Speculator::draft_by_model(SchedulerOutputs& scheduled) {
   num_asked_ = 0;
   for (const ModelDrafter::Ask& ask : asks_) {
     draft_.assign(ask.draft.begin(), ask.draft.end());
-    if (instead_ != nullptr && !draft_.empty()) {
+    if (replaces_model_ && !draft_.empty()) {
       DraftAsk same = ask_of(*ask.group, *ask.seq);
       same.max_tokens = static_cast<int32_t>(draft_.size());
       DraftMemory nothing;  // the truth is found by its place
-      instead_->propose(same, nothing, draft_);
+      given_->propose(same, nothing, draft_);
     }
     cut(*ask.group, *ask.seq);
     if (!draft_.empty()) scheduler_.add_drafts(scheduled, ask.group_idx, ask.seq_idx, draft_);

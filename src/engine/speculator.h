@@ -69,7 +69,7 @@ class Speculator final {
   bool is_one_vocabulary_;                // the encoder's ids are the decoder's
   std::unique_ptr<Drafter> given_, own_;  // own_: null with DraftMethod::kGiven and kModel
   std::unique_ptr<ModelDrafter> model_;
-  std::unique_ptr<Drafter> instead_;  // SpeculationOptions::truth of a model: what it drafts is replaced
+  bool replaces_model_;  // SpeculationOptions::truth of a model: given_ speaks in its place
   DraftLength length_;
   Acceptance of_given_, of_own_;                     // of all sequences: what a new one begins with
   absl::flat_hash_map<GroupId, GroupState> groups_;  // those that may have drafts

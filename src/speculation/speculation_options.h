@@ -40,10 +40,11 @@ struct SpeculationOptions {
 };
 
 // A JSON object: {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 2}. With
-// "random", which is not adaptive, given and model: "seed", "truth" (0 to 1). With "model" (vLLM's "draft_model"):
-// "model", which it needs. Without a method: model or ngram if a key of its own is there, else given. Errors:
-// kInvalidArgument, naming the key, for text that is no JSON object, an unknown key, a value out of range, a key of
-// another method, a method without its model; kUnimplemented for the methods of vLLM that this version has not: heads.
+// "random", which is not adaptive: "seed", "truth" (0 to 1); with given and model: both, or "truth". With "model"
+// (vLLM's "draft_model"): "model", which it needs. Without a method: model or ngram if a key of its own is there, else
+// given. Errors: kInvalidArgument, naming the key, for text that is no JSON object, an unknown key, a value out of
+// range, a key of another method, a method without its model; kUnimplemented for the methods of vLLM that this version
+// has not: heads.
 StatusOr<SpeculationOptions> parse_speculative_config(std::string_view json);
 
 // Those of both flags: --speculative-config ("": none) and --num-speculative-tokens. Errors: as above; a number out of

@@ -44,6 +44,7 @@ TEST(SpeculativeConfig, AModelHasAName) {
     EXPECT_EQ(options->model, "a/b");
     EXPECT_EQ(options->most_tokens(false), 3);
     EXPECT_FALSE(options->truth.has_value());
+    EXPECT_EQ(parse_speculative_config(str_cat("{", method, R"("model": "a", "truth": 0.5})"))->truth, 0.5);
   }
   EXPECT_EQ(parse_speculative_config(R"({"model": "a/b"})")->most_tokens(false), 4);
   EXPECT_EQ(parse_speculative_config(R"({"model": "a/b"})")->most_tokens(true), 16);
@@ -78,6 +79,7 @@ TEST(SpeculativeConfig, BadInputIsRefusedByName) {
        "prompt_lookup_min: 3 is more than prompt_lookup_max (2)"},
       {R"({"method": "copy", "prompt_lookup_max": 2})", "prompt_lookup_max: only method ngram has it"},
       {R"({"method": "ngram", "truth": 1})", "truth: only method random has it"},
+      {R"({"model": "a", "seed": 1})", "seed: only method random has it"},
       {R"({"method": "random", "truth": 1.5})", "truth: expected a number from 0 to 1"},
       {R"({"method": "random", "seed": -1})", "seed: expected a whole number"},
   };
