@@ -27,6 +27,13 @@ if(TRANSEPT_UNITY)
     # A source in company is no main file, whose types may have members of unnamed namespaces; and in long ones GCC takes
     # optional values for uninitialised ones. clang's sanitizers see true ones.
     target_compile_options(transept_options INTERFACE -Wno-subobject-linkage -Wno-maybe-uninitialized)
+    # Its collector of garbage goes through a long source again and again, a tenth of the time, unless it may have memory.
+    cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+    cmake_host_system_information(RESULT megabytes QUERY TOTAL_PHYSICAL_MEMORY)
+    math(EXPR share "${megabytes} / ${processors}")
+    if(share GREATER_EQUAL 4000)
+      target_compile_options(transept_options INTERFACE "SHELL:--param ggc-min-heapsize=1000000")
+    endif()
   endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
