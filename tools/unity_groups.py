@@ -21,6 +21,7 @@ ALONE = re.compile(r"(_(avx2|avx512|avx512_vnni|avx512_bf16|amx|fuzz|bench)|/mai
 TEMPLATE = re.compile(r"^template <[^\n]*?>(?= \w|\n)\s*", re.MULTILINE)  # what stands before a declaration
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMMENT_OR_TEXT = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*(?:.|\n)*?\*/')
+NAMESPACE = re.compile(r"^namespace ([\w:]+) \{$", re.MULTILINE)  # a header's
 UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)  # clang-format writes the comment
 TYPE = re.compile(r"^(?:struct|class|union|enum(?: class| struct)?) (?:alignas\(\w+\) )?(\w+)", re.MULTILINE)
 ALIAS = re.compile(r"^using (\w+) =", re.MULTILINE)
@@ -43,13 +44,20 @@ class Source:
     num_lines: int
     own: set = field(default_factory=set)  # names that it declares for itself
     known: set = field(default_factory=set)  # names that it uses without saying whose they are
-    imports: dict = field(default_factory=dict)  # name -> where it is from
+    imports: dict = field(default_factory=dict)  # name -> its namespace, or what a namespace's short name stands for
+    declared: dict = field(default_factory=dict)  # name -> namespaces in which headers that it includes declare it
     alone: bool = False
 
     def hides(self, other):
         """Whether a name of its own, or an imported one, means something else in other."""
-        return bool(self.own & other.known) or any(name in other.known | set(other.imports) and other.imports.get(name) != source
-                                                   for name, source in self.imports.items())
+        return bool(self.own & other.known) or any(other.means_another(name, source) for name, source in self.imports.items())
+
+    def means_another(self, name, source):
+        """Whether the name is not what would be imported from `source` here."""
+        if name in self.imports:
+            return self.imports[name] != source
+        known_from = self.declared.get(name, ())
+        return name in self.own or (name in self.known and not known_from) or any(not f"::{space}".endswith(f"::{source}") for space in known_from)
 
     def clashes_with(self, other):
         return self.hides(other) or other.hides(self)
@@ -76,9 +84,10 @@ def own_names(text):
 
 @cache
 def names_of_header(path, root):
-    """Names that a header of the project and those below it declare for all."""
+    """(namespace, name)s that a header of the project and those below it declare for all."""
     text = (root / path).read_text(encoding="utf-8")
-    names = declared_names(code_of(text))
+    regions = ["", *NAMESPACE.split(text)]  # turn by turn a namespace and what stands behind its first line
+    names = {(space, name) for space, region in zip(regions[::2], regions[1::2]) for name in declared_names(code_of(region))}
     return names.union(*(names_of_header(below, root) for below in INCLUDE.findall(text) if (root / below).exists()))
 
 
@@ -89,7 +98,9 @@ def read_source(path, root):
     source.imports = {name or short: space or whole for space, name, short, whole in IMPORT.findall(code)}
     used = IMPORT.sub(" ", code)
     source.known = set(USED.findall(used)) | source.own
-    source.known.update(*(names_of_header(header, root) for header in INCLUDE.findall(text) if (root / header).exists()))
+    for space, name in set().union(*(names_of_header(header, root) for header in INCLUDE.findall(text) if (root / header).exists())):
+        source.known.add(name)
+        source.declared.setdefault(name, set()).add(space)
     source.alone = bool(ALONE.search(str(path)) or re.search(r"^using namespace (?!std::\w*literals)", code, re.MULTILINE))
     return source
 

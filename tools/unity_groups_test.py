@@ -57,6 +57,11 @@ class Groups(unittest.TestCase):
         self.apart(unnamed("using ::testing::HasSubstr;"), "auto a = HasSubstr(1);\n")
         self.together("namespace fs = std::filesystem;\n", "namespace fs = std::filesystem;\n")
 
+    def test_an_imported_name_of_a_header(self):
+        for space, verdict in (("transept::testing", self.together), ("transept::other", self.apart), ("transept", self.apart)):
+            verdict(unnamed("using testing::Folder;"), '#include "c.h"\ntesting::Folder two;\n', c_h=f"namespace {space} {{\n\nclass Folder {{\n}};\n}}\n")
+        self.apart(unnamed("using testing::Folder;"), unnamed("class Folder {};"))
+
     def test_macros_and_whole_namespaces(self):
         self.apart("#define MOST 3\n", "int two = MOST;\n")
         self.apart("using namespace transept;\n", "int two = 2;\n")

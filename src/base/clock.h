@@ -1,5 +1,6 @@
 // Time as a dependency: the scheduler, the engine and the server take a Clock, so that tests control deadlines and
-// durations. Timings of the apps and timeouts of waits and sockets read std::chrono::steady_clock themselves.
+// durations. Timings of the apps and timeouts of waits and sockets read std::chrono::steady_clock themselves:
+// steady_now().
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,8 @@ namespace transept {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+inline TimePoint steady_now() { return std::chrono::steady_clock::now(); }
+
 // Implementations are thread-safe.
 class Clock {
  public:
@@ -19,7 +22,7 @@ class Clock {
 
 class SteadyClock final : public Clock {
  public:
-  TimePoint now() const override { return std::chrono::steady_clock::now(); }
+  TimePoint now() const override { return steady_now(); }
 };
 
 // For tests. Any thread may call now() while one thread, the test's, calls advance().

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/hmac_sha256.h"
 
 namespace transept {
@@ -16,8 +17,6 @@ constexpr size_t kMaxOutgoing = 16;
 constexpr Duration kFlushTimeout = std::chrono::seconds(1), kConnectTimeout = std::chrono::seconds(30);
 // For the first rank to say why a connection was lost.
 constexpr Duration kReasonTimeout = std::chrono::milliseconds(500);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -66,12 +65,12 @@ GlooCommunicator::Bytes GlooCommunicator::make_bytes(size_t size) {
 }
 
 GlooCommunicator::~GlooCommunicator() {
-  const TimePoint until = now() + kFlushTimeout;
+  const TimePoint until = steady_now() + kFlushTimeout;
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer == nullptr) continue;
     for (const std::unique_ptr<Outgoing>& outgoing : peer->outgoing) {
       if (failure().has_value()) break;
-      const Duration left = std::max<Duration>(until - now(), std::chrono::milliseconds(1));
+      const Duration left = std::max<Duration>(until - steady_now(), std::chrono::milliseconds(1));
       const Status sent = outgoing->frame_buffer->wait_sent(left);
       if (sent.ok() && outgoing->data_buffer != nullptr) outgoing->data_buffer->wait_sent(left).IgnoreError();
     }
@@ -83,7 +82,7 @@ GlooCommunicator::~GlooCommunicator() {
 // Gloo's sockets take whoever comes first: the others show that they are of the group.
 Status GlooCommunicator::connect() {
   const StatusOr<std::vector<std::vector<std::byte>>> addresses =
-      link_->swap(transport_->addresses(), now() + kConnectTimeout);
+      link_->swap(transport_->addresses(), steady_now() + kConnectTimeout);
   if (!addresses.ok()) return fail_with(addresses.status());
   link_->begin([this] { wake(); });
   if (const Status connected = transport_->connect(*addresses); !connected.ok()) {
@@ -171,9 +170,9 @@ Status GlooCommunicator::run(CallKind kind, size_t bytes, size_t part_bytes, int
            .root = root};
   if (const std::optional<Status> failure = link_->failure()) return *failure;
   ++num_calls_;
-  const TimePoint begin = now();
+  const TimePoint begin = steady_now();
   Status run = run_parts(part_bytes);
-  calls_ns_.fetch_add((now() - begin).count(), std::memory_order_relaxed);
+  calls_ns_.fetch_add((steady_now() - begin).count(), std::memory_order_relaxed);
   return run;
 }
 
@@ -207,9 +206,9 @@ Status GlooCommunicator::post(int other, size_t part_bytes) {
 
 Status GlooCommunicator::take(int other, size_t part_bytes) {
   Peer& from = peer(other);
-  const TimePoint begin = now();
+  const TimePoint begin = steady_now();
   RETURN_IF_ERROR(wait_received(from.call_in_buffer, other));
-  waited_ns_[static_cast<size_t>(rank())].fetch_add((now() - begin).count(), std::memory_order_relaxed);
+  waited_ns_[static_cast<size_t>(rank())].fetch_add((steady_now() - begin).count(), std::memory_order_relaxed);
   waited_ns_[static_cast<size_t>(other)].store(from.call_in.waited_ns, std::memory_order_relaxed);
   const GroupCall theirs = from.call_in.call;
   if (!theirs.is_same(call_)) {

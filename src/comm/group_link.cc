@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace transept {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr Duration kSendTimeout = std::chrono::seconds(1);
 // For the first rank to say what ended the group.
 constexpr Duration kVerdictTimeout = std::chrono::seconds(1);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -147,16 +146,16 @@ std::optional<Status> GroupLink::failure() const {
 }
 
 std::optional<Status> GroupLink::await_failure(Duration timeout) const {
-  const TimePoint until = now() + timeout;
+  const TimePoint until = steady_now() + timeout;
   const MutexLock lock(mutex_);
-  while (!failure_.has_value() && now() < until) changed_.wait_until(mutex_, until);
+  while (!failure_.has_value() && steady_now() < until) changed_.wait_until(mutex_, until);
   return failure_;
 }
 
 void GroupLink::tell(int i, const ControlFrame& frame) {
   const ControlSocket& socket = sockets_[static_cast<size_t>(i)];
   const MutexLock lock(send_mutex_);
-  if (socket.is_open()) socket.send(frame, now() + kSendTimeout).IgnoreError();
+  if (socket.is_open()) socket.send(frame, steady_now() + kSendTimeout).IgnoreError();
 }
 
 void GroupLink::wake() const {

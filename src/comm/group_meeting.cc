@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/hmac_sha256.h"
 #include "base/log.h"
 #include "base/quoted.h"
@@ -20,8 +21,6 @@ namespace {
 constexpr size_t kMaxGuests = 128;  // who have not said who they are
 constexpr Duration kSendTimeout = std::chrono::seconds(1), kBetweenTries = std::chrono::milliseconds(100);
 constexpr Duration kBetweenChecks = std::chrono::milliseconds(200);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 std::string own_host() {
   char name[256] = {};
@@ -73,7 +72,7 @@ class GroupMeeting final {
     if (met.ok()) met = check_settings();
     if (!met.ok()) {
       for (const Joined& other : joined_) {
-        if (other.socket.is_open()) other.socket.send(FailureFrame{met}, now() + kSendTimeout).IgnoreError();
+        if (other.socket.is_open()) other.socket.send(FailureFrame{met}, steady_now() + kSendTimeout).IgnoreError();
       }
       return met;
     }
@@ -91,9 +90,9 @@ class GroupMeeting final {
   }
 
   Status await_all() {
-    const TimePoint until = now() + options_.join_timeout;
+    const TimePoint until = steady_now() + options_.join_timeout;
     while (num_joined() < options_.size - 1) {
-      if (now() >= until) return late();
+      if (steady_now() >= until) return late();
       if (options_.check) RETURN_IF_ERROR(options_.check());
       wait(until);
       while (std::optional<ControlSocket> socket = listener_.accept()) receive_guest(*std::move(socket));
@@ -130,8 +129,8 @@ class GroupMeeting final {
     for (const Joined& other : joined_) {
       if (other.socket.is_open()) fds.push_back({.fd = other.socket.fd(), .events = POLLIN, .revents = 0});
     }
-    if (options_.check) until = std::min(until, now() + kBetweenChecks);
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now()).count();
+    if (options_.check) until = std::min(until, steady_now() + kBetweenChecks);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_now()).count();
     ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX)));
   }
 
@@ -140,9 +139,9 @@ class GroupMeeting final {
       refuse(guests_.front(), "others have connected since");
       guests_.erase(guests_.begin());
     }
-    Guest guest{.socket = std::move(socket), .from = "", .since = now(), .nonce = random_bytes()};
+    Guest guest{.socket = std::move(socket), .from = "", .since = steady_now(), .nonce = random_bytes()};
     guest.from = guest.socket.remote_address();
-    if (guest.socket.send(ChallengeFrame{guest.nonce}, now()).ok()) guests_.push_back(std::move(guest));
+    if (guest.socket.send(ChallengeFrame{guest.nonce}, steady_now()).ok()) guests_.push_back(std::move(guest));
   }
 
   static void refuse(const Guest& guest, std::string_view why) {
@@ -153,7 +152,7 @@ class GroupMeeting final {
   StatusOr<bool> look_after(Guest& guest) {
     StatusOr<std::optional<ControlFrame>> frame = guest.socket.poll(kMaxStrangersFrameBytes);
     if (frame.ok() && !frame->has_value()) {
-      if (now() < guest.since + options_.hello_timeout) return true;
+      if (steady_now() < guest.since + options_.hello_timeout) return true;
       frame = absl::DeadlineExceededError("it has not said who it is");
     }
     if (!frame.ok()) {
@@ -174,7 +173,7 @@ class GroupMeeting final {
 
   StatusOr<bool> turn_away(Guest& guest, std::string_view why) {
     refuse(guest, why);
-    guest.socket.send(FailureFrame{invalid_argument(why)}, now()).IgnoreError();
+    guest.socket.send(FailureFrame{invalid_argument(why)}, steady_now()).IgnoreError();
     return false;
   }
 
@@ -183,7 +182,7 @@ class GroupMeeting final {
       Status differs = invalid_argument("ranks of one model differ: there are ", options_.size,
                                         " ranks for rank 0 (host ", members_[0].host, ") and ", hello.size,
                                         " for rank ", hello.rank, " (host ", printable(hello.member.host), ")");
-      guest.socket.send(FailureFrame{differs}, now()).IgnoreError();
+      guest.socket.send(FailureFrame{differs}, steady_now()).IgnoreError();
       return differs;
     }
     if (hello.rank < 1 || hello.rank >= options_.size) {
@@ -227,7 +226,7 @@ class GroupMeeting final {
     for (size_t rank = 1; rank < joined_.size(); ++rank) {
       const HelloFrame& hello = joined_[rank].hello;
       welcome.proof = group_proof(options_.token, ProofOf::kFirst, hello.nonce, hello.rank);
-      RETURN_IF_ERROR(joined_[rank].socket.send(welcome, now() + kSendTimeout));
+      RETURN_IF_ERROR(joined_[rank].socket.send(welcome, steady_now() + kSendTimeout));
     }
     link->rank_ = 0;
     link->secret_ = welcome.secret;
@@ -259,7 +258,7 @@ StatusOr<ControlSocket> connect(const GroupLink::Options& options, TimePoint unt
     const Status connected = socket.connect(options.host, options.port, until);
     if (connected.ok()) return ControlSocket(socket.release());
     if (options.check) RETURN_IF_ERROR(options.check());
-    if (now() + kBetweenTries >= until) {
+    if (steady_now() + kBetweenTries >= until) {
       return absl::DeadlineExceededError(str_cat("the first rank has not listened within ",
                                                  seconds(options.join_timeout), " s: ", error_message(connected)));
     }
@@ -269,8 +268,9 @@ StatusOr<ControlSocket> connect(const GroupLink::Options& options, TimePoint unt
 
 StatusOr<ControlFrame> receive(ControlSocket& socket, TimePoint until, const GroupLink::Options& options) {
   while (true) {
-    StatusOr<ControlFrame> frame = socket.receive(options.check ? std::min(until, now() + kBetweenChecks) : until);
-    if (!absl::IsDeadlineExceeded(frame.status()) || now() >= until) return frame;
+    StatusOr<ControlFrame> frame =
+        socket.receive(options.check ? std::min(until, steady_now() + kBetweenChecks) : until);
+    if (!absl::IsDeadlineExceeded(frame.status()) || steady_now() >= until) return frame;
     RETURN_IF_ERROR(options.check());
   }
 }
@@ -290,7 +290,7 @@ bool is_lost(ControlSocket& socket) { return !socket.poll(kMaxStrangersFrameByte
 StatusOr<WelcomeFrame> introduce(ControlSocket& socket, const GroupLink::Options& options, TimePoint until,
                                  const std::string& place) {
   StatusOr<ChallengeFrame> challenge =
-      expect<ChallengeFrame>(socket, std::min(until, now() + options.hello_timeout), options);
+      expect<ChallengeFrame>(socket, std::min(until, steady_now() + options.hello_timeout), options);
   if (!challenge.ok()) return with_prefix(challenge.status(), place);
   HelloFrame hello{.rank = options.rank,
                    .size = options.size,
@@ -298,7 +298,7 @@ StatusOr<WelcomeFrame> introduce(ControlSocket& socket, const GroupLink::Options
                    .proof = group_proof(options.token, ProofOf::kOther, challenge->nonce, options.rank),
                    .member = {own_host(), ::getpid()},
                    .settings = options.settings};
-  if (const Status sent = socket.send(hello, now() + kSendTimeout); !sent.ok()) return with_prefix(sent, place);
+  if (const Status sent = socket.send(hello, steady_now() + kSendTimeout); !sent.ok()) return with_prefix(sent, place);
   StatusOr<WelcomeFrame> welcome = expect<WelcomeFrame>(socket, until, options);
   if (absl::IsDeadlineExceeded(welcome.status()) || absl::IsUnavailable(welcome.status())) {
     return with_prefix(welcome.status(), place);
@@ -318,12 +318,12 @@ StatusOr<WelcomeFrame> introduce(ControlSocket& socket, const GroupLink::Options
 
 StatusOr<std::unique_ptr<GroupLink>> GroupLink::join(const Options& options) {
   CHECK(options.rank > 0 && options.rank < options.size);
-  const TimePoint until = now() + options.join_timeout;
+  const TimePoint until = steady_now() + options.join_timeout;
   ASSIGN_OR_RETURN(ControlSocket socket, connect(options, until));
   const std::string place = str_cat("the first rank at ", options.host, " port ", options.port);
   StatusOr<WelcomeFrame> welcome = introduce(socket, options, until, place);
   // The first rank lets its oldest guests go when more connect than it keeps. One that has ended listens no more.
-  while (absl::IsUnavailable(welcome.status()) && is_lost(socket) && now() + kBetweenTries < until) {
+  while (absl::IsUnavailable(welcome.status()) && is_lost(socket) && steady_now() + kBetweenTries < until) {
     if (options.check) RETURN_IF_ERROR(options.check());
     std::this_thread::sleep_for(kBetweenTries);
     ClientSocket again;

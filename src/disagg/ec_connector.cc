@@ -4,14 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace transept {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::milliseconds(100);  // a broker that is away
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

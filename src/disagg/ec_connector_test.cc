@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/clock.h"
 #include "base/folder_testing.h"
 #include "disagg/bulk_conformance_testing.h"
 #include "disagg/inproc_broker.h"
@@ -22,8 +23,6 @@ namespace {
 
 constexpr int32_t kWidth = 256, kRowsOfBlock = 4, kNumBlocks = 4096;
 constexpr size_t kRowBytes = kWidth * sizeof(float);
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 struct InprocWorld {
   std::shared_ptr<Broker> broker() { return std::make_shared<InprocBroker>(hub); }

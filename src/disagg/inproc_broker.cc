@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 // A subscription lasts as long as its broker object; renewed by its thread.
 constexpr Duration kSubscribed = std::chrono::seconds(10);
@@ -71,13 +71,13 @@ Status InprocBroker::with_state(Do&& act) const {
 }
 
 Status InprocBroker::publish(const InstanceId& to, EcChannel channel, std::span<const std::byte> frame) {
-  return with_state([&](auto& state) { return state.instances.publish(to, channel, frame, now()); });
+  return with_state([&](auto& state) { return state.instances.publish(to, channel, frame, steady_now()); });
 }
 
 Status InprocBroker::subscribe(const InstanceId& self, EcChannel channel,
                                std::function<void(std::span<const std::byte> frame)> take) {
-  RETURN_IF_ERROR(
-      with_state([&](auto& state) { return state.instances.keep(self, now() + kSubscribed, now(), true); }));
+  RETURN_IF_ERROR(with_state(
+      [&](auto& state) { return state.instances.keep(self, steady_now() + kSubscribed, steady_now(), true); }));
   const MutexLock lock(threads_mutex_);
   threads_.emplace_back([this, self, channel, take = std::move(take)] { deliver(self, channel, take); });
   return ok_status();
@@ -91,7 +91,7 @@ void InprocBroker::deliver(const InstanceId& self, EcChannel channel,
     {
       const MutexLock lock(hub_->mutex_);
       if (is_stopped_) return;
-      const TimePoint time = now();
+      const TimePoint time = steady_now();
       std::optional<InstanceBook::Delivery> next;
       if (!hub_->is_away_) {
         if (time >= renew_at) {
@@ -114,16 +114,16 @@ void InprocBroker::deliver(const InstanceId& self, EcChannel channel,
 }
 
 Status InprocBroker::offer(const Ticket& ticket) {
-  return with_state([&](auto& state) { return state.tickets.offer(ticket, now()); });
+  return with_state([&](auto& state) { return state.tickets.offer(ticket, steady_now()); });
 }
 
 StatusOr<std::optional<Ticket>> InprocBroker::take(const InstanceId& self, const ModelFingerprint& model,
                                                    Duration wait) {
-  const TimePoint end = now() + wait;
+  const TimePoint end = steady_now() + wait;
   const MutexLock lock(hub_->mutex_);
   while (true) {
     if (hub_->is_away_) return absl::UnavailableError("the broker is away");
-    const TimePoint time = now();
+    const TimePoint time = steady_now();
     std::optional<Ticket> ticket = hub_->state_->tickets.take(self, model, time);
     if (ticket.has_value() || time >= end) return ticket;
     hub_->changed_.wait_until(hub_->mutex_, std::min(end, hub_->state_->tickets.next_time(model)));
@@ -131,11 +131,11 @@ StatusOr<std::optional<Ticket>> InprocBroker::take(const InstanceId& self, const
 }
 
 Status InprocBroker::renew(const InstanceId& self, const EcKey& key) {
-  return with_state([&](auto& state) { return state.tickets.renew(self, key, now()); });
+  return with_state([&](auto& state) { return state.tickets.renew(self, key, steady_now()); });
 }
 
 Status InprocBroker::done(const InstanceId& self, const EcKey& key) {
-  return with_state([&](auto& state) { return state.tickets.done(self, key, now()); });
+  return with_state([&](auto& state) { return state.tickets.done(self, key, steady_now()); });
 }
 
 Status InprocBroker::withdraw(const EcInput& input) {
@@ -148,14 +148,14 @@ Status InprocBroker::withdraw(const EcInput& input) {
 StatusOr<int64_t> InprocBroker::num_tickets() const {
   int64_t count = 0;
   RETURN_IF_ERROR(with_state([&](auto& state) {
-    count = state.tickets.num_waiting(now());
+    count = state.tickets.num_waiting(steady_now());
     return ok_status();
   }));
   return count;
 }
 
 Status InprocBroker::announce(const InstanceRecord& record, Duration ttl) {
-  return with_state([&](auto& state) { return state.instances.announce(record, ttl, now()); });
+  return with_state([&](auto& state) { return state.instances.announce(record, ttl, steady_now()); });
 }
 
 Status InprocBroker::leave(const InstanceId& self) {
@@ -168,7 +168,7 @@ Status InprocBroker::leave(const InstanceId& self) {
 StatusOr<std::vector<InstanceRecord>> InprocBroker::peers() const {
   std::vector<InstanceRecord> records;
   RETURN_IF_ERROR(with_state([&](auto& state) {
-    records = state.instances.peers(now());
+    records = state.instances.peers(steady_now());
     return ok_status();
   }));
   return records;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
@@ -15,8 +17,6 @@ constexpr int kMaxQueued = 1024;       // messages
 constexpr size_t kMaxOutgoing = 4096;  // before those
 constexpr size_t kMaxFrames = 256;     // of a subscription; the server gives 64 out
 constexpr int64_t kLook = 50;          // milliseconds
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 // A request without its fields. Not a designated initialiser: GCC 12 takes the rest of it for uninitialised.
 LocalRequest request_of(Request kind, const InstanceId& instance = {}, EcChannel channel = EcChannel::kAllocation) {

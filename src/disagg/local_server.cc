@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
@@ -12,8 +14,6 @@ constexpr int kMaxAtOnce = 256;   // messages that are read before others are se
 constexpr int kMaxQueued = 1024;  // messages, of a client
 constexpr int64_t kLook = 200;    // milliseconds: expired records, frames that are given again
 constexpr Duration kSubscribed = std::chrono::seconds(10);  // clients renew it every second
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::milliseconds(10);
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 

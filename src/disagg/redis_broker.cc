@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "disagg/instance_book.h"
 #include "disagg/local_codec.h"
 
@@ -17,8 +18,6 @@ using std::chrono::milliseconds;
 constexpr Duration kPeersTime = milliseconds(250);
 constexpr int kPeersReads = 4;
 constexpr Duration kSetTime = std::chrono::hours(25);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 Status check_channel(EcChannel channel) {
   CHECK(static_cast<int>(channel) < kNumBrokerChannels, "a broker carries channels 0 to 2");
@@ -188,13 +187,13 @@ Status RedisBroker::leave(const InstanceId& self) {
 StatusOr<std::vector<InstanceRecord>> RedisBroker::peers() const {
   {
     const MutexLock lock(peers_mutex_);
-    if (now() < peers_until_) return peers_;
+    if (steady_now() < peers_until_) return peers_;
   }
-  const TimePoint begin = now();
+  const TimePoint begin = steady_now();
   ASSIGN_OR_RETURN(std::vector<InstanceRecord> records, read_peers());
   const MutexLock lock(peers_mutex_);
   peers_ = records;
-  peers_until_ = now() + std::max(kPeersTime, kPeersReads * (now() - begin));
+  peers_until_ = steady_now() + std::max(kPeersTime, kPeersReads * (steady_now() - begin));
   return records;
 }
 

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
@@ -16,8 +18,6 @@ constexpr Duration kRead = std::chrono::seconds(1);
 constexpr Duration kFirstPause = milliseconds(1), kLongestPause = milliseconds(32);
 constexpr Duration kLookAgain = milliseconds(100);  // for a receiver that is not there, and memory
 constexpr Duration kStreamTime = std::chrono::minutes(5);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 std::vector<RedisCommand> probe_commands(const std::string& key) {
   return {{"XGROUP", "CREATE", key, kGroup, "0", "MKSTREAM"},
@@ -119,17 +119,17 @@ void RedisBulk::run_sender() {
 
 // What a receiver has not taken by now has run out.
 void RedisBulk::forget_idle(const std::vector<std::string>& destinations) {
-  std::erase_if(peers_, [&, time = now()](const auto& entry) {
+  std::erase_if(peers_, [&, time = steady_now()](const auto& entry) {
     return time - entry.second.used > options_.time && !std::ranges::binary_search(destinations, entry.first);
   });
 }
 
 // A receiver says nothing when it has taken a chunk, so it is asked: soon, and then less often.
 void RedisBulk::wait_for_peers(bool is_any_waiting) {
-  const TimePoint end = now() + pause_;
+  const TimePoint end = steady_now() + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
   const MutexLock lock(mutex_);
-  while (!is_stopped_ && !is_called_ && (!is_any_waiting || now() < end)) {
+  while (!is_stopped_ && !is_called_ && (!is_any_waiting || steady_now() < end)) {
     is_any_waiting ? (void)changed_.wait_until(mutex_, end) : changed_.wait(mutex_);
   }
   is_called_ = false;
@@ -152,7 +152,7 @@ bool RedisBulk::send_one(const std::string& to) {
 StatusOr<bool> RedisBulk::hand_over(const std::string& to, const EcChunk& chunk) {
   ASSIGN_OR_RETURN(const std::string stream, redis_bulk_stream(keys_, to));
   Peer& peer = peers_[to];
-  peer.used = now();
+  peer.used = steady_now();
   if (peer.used < peer.again_at) return false;
   ASSIGN_OR_RETURN(const bool has_room_now, has_room(peer, stream));
   if (!has_room_now) return false;
@@ -189,7 +189,7 @@ StatusOr<bool> RedisBulk::has_room(Peer& peer, const std::string& stream) {
     RETURN_IF_ERROR(redis_status(*seen));
     peer.is_there = redis_integer(seen->front()).value_or(0) > 0;
     peer.waiting.clear();  // those of its last stream
-    if (!peer.is_there) peer.again_at = now() + kLookAgain;
+    if (!peer.is_there) peer.again_at = steady_now() + kLookAgain;
     return peer.is_there;
   }
   if (peer.waiting.size() < kMaxWaiting) return true;
@@ -207,7 +207,7 @@ StatusOr<bool> RedisBulk::has_room(Peer& peer, const std::string& stream) {
 
 // Errors: `full`, when it has lasted too long.
 Status RedisBulk::wait_while_full(Peer& peer, const Status& full) {
-  const TimePoint time = now();
+  const TimePoint time = steady_now();
   peer.full_since = std::min(peer.full_since, time);
   peer.again_at = time + kLookAgain;
   if (time - peer.full_since < options_.full) return ok_status();
@@ -220,9 +220,9 @@ Status RedisBulk::wait_while_full(Peer& peer, const Status& full) {
 void RedisBulk::run_receiver(const std::function<void(std::span<const std::byte> frame)>& take) {
   while (!is_stopped_) {
     (void)serve(take);  // until the connection breaks, or the server refuses to be read
-    const TimePoint end = std::max(receiving_.again_at(), now() + kLookAgain);
+    const TimePoint end = std::max(receiving_.again_at(), steady_now() + kLookAgain);
     const MutexLock lock(mutex_);
-    while (!is_stopped_ && now() < end) changed_.wait_until(mutex_, end);
+    while (!is_stopped_ && steady_now() < end) changed_.wait_until(mutex_, end);
   }
 }
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(50), kLongestPause = std::chrono::seconds(1);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ StatusOr<std::vector<RedisValue>> RedisLine::run(std::span<const RedisCommand> c
     if (is_stopped_) return absl::UnavailableError("stopped");
     connection = connection_.get();
   }
-  auto replies = connection->run(commands, now() + wait + answer_);
+  auto replies = connection->run(commands, steady_now() + wait + answer_);
   if (replies.ok()) {
     pause_ = Duration::zero();
   } else {
@@ -34,8 +34,8 @@ Status RedisLine::connect() {
     const MutexLock lock(mutex_);
     if (connection_ != nullptr) return ok_status();
   }
-  if (now() < again_at_) return why_away_;
-  auto opened = RedisConnection::open(url_, now() + answer_);
+  if (steady_now() < again_at_) return why_away_;
+  auto opened = RedisConnection::open(url_, steady_now() + answer_);
   if (!opened.ok()) {
     lose(opened.status());
     return why_away_;
@@ -47,7 +47,7 @@ Status RedisLine::connect() {
 
 void RedisLine::lose(const Status& why) {
   pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
-  again_at_ = now() + pause_;
+  again_at_ = steady_now() + pause_;
   why_away_ = absl::UnavailableError(str_cat("the broker is away: ", error_message(why)));
   const MutexLock lock(mutex_);
   connection_ = nullptr;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
@@ -11,12 +13,10 @@ constexpr Duration kPing = milliseconds(250);
 constexpr Duration kMayWait = milliseconds(5);  // for other calls, before a further connection is opened
 constexpr Duration kFirstWait = milliseconds(50), kLongestWait = std::chrono::seconds(1);
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
-
 }  // namespace
 
 StatusOr<std::unique_ptr<RedisLink>> RedisLink::open(const RedisUrl& url, Duration answer) {
-  ASSIGN_OR_RETURN(auto connection, RedisConnection::open(url, now() + answer));
+  ASSIGN_OR_RETURN(auto connection, RedisConnection::open(url, steady_now() + answer));
   std::unique_ptr<RedisLink> link(new RedisLink(url, answer, std::move(connection)));
   link->thread_ = std::thread([raw = link.get()] { raw->look_after(); });
   return link;
@@ -58,16 +58,16 @@ std::unique_ptr<RedisConnection> RedisLink::take_idle() {
 }
 
 StatusOr<RedisLink::Turn> RedisLink::turn() {
-  const TimePoint deadline = now() + answer_;
-  TimePoint open_at = now() + kMayWait;
+  const TimePoint deadline = steady_now() + answer_;
+  TimePoint open_at = steady_now() + kMayWait;
   while (true) {
     ASSIGN_OR_RETURN(auto connection, wait_for_idle(open_at, deadline));
     if (connection == nullptr) {
-      auto opened = RedisConnection::open(url_, now() + answer_);
+      auto opened = RedisConnection::open(url_, steady_now() + answer_);
       if (opened.ok()) connection = *std::move(opened);
     }
     // What has waited for others says nothing of the server.
-    if (connection != nullptr) return Turn(this, std::move(connection), now() + answer_);
+    if (connection != nullptr) return Turn(this, std::move(connection), steady_now() + answer_);
     // It takes no more connections, for instance; if it is away, those that have one say so.
     open_at = TimePoint::max();
     const MutexLock lock(mutex_);
@@ -82,12 +82,12 @@ StatusOr<std::unique_ptr<RedisConnection>> RedisLink::wait_for_idle(TimePoint op
   while (true) {
     if (is_away_) return away();
     std::unique_ptr<RedisConnection> connection = take_idle();
-    const bool may_open = num_turns_ < kMaxConnections && now() >= open_at;
+    const bool may_open = num_turns_ < kMaxConnections && steady_now() >= open_at;
     if (connection != nullptr || may_open) {
       ++num_turns_;
       return connection;
     }
-    if (now() >= deadline) return absl::UnavailableError("the broker is busy with other calls");
+    if (steady_now() >= deadline) return absl::UnavailableError("the broker is busy with other calls");
     changed_.wait_until(mutex_, num_turns_ < kMaxConnections ? std::min(open_at, deadline) : deadline);
   }
 }
@@ -104,7 +104,7 @@ StatusOr<std::vector<RedisValue>> RedisLink::Turn::run(std::span<const RedisComm
   auto replies = connection_->run(commands, deadline_);
   const MutexLock lock(link_->mutex_);
   if (replies.ok()) {
-    link_->heard_ = now();
+    link_->heard_ = steady_now();
   } else {
     link_->lose(replies.status());
   }
@@ -121,7 +121,7 @@ StatusOr<std::unique_ptr<RedisConnection>> RedisLink::connect() {
     const MutexLock lock(mutex_);
     if (is_away_) return away();
   }
-  return RedisConnection::open(url_, now() + answer_);
+  return RedisConnection::open(url_, steady_now() + answer_);
 }
 
 void RedisLink::suspect() {
@@ -153,11 +153,11 @@ void RedisLink::look_after() {
 void RedisLink::look() {
   while (true) {
     {
-      const TimePoint end = now() + kPing;
+      const TimePoint end = steady_now() + kPing;
       const MutexLock lock(mutex_);
-      while (!is_stopped_ && !is_away_ && !is_suspect_ && now() < end) changed_.wait_until(mutex_, end);
+      while (!is_stopped_ && !is_away_ && !is_suspect_ && steady_now() < end) changed_.wait_until(mutex_, end);
       if (is_stopped_ || is_away_) return;
-      if (!is_suspect_ && now() < heard_ + kPing) continue;
+      if (!is_suspect_ && steady_now() < heard_ + kPing) continue;
       is_suspect_ = false;
     }
     // No turn in that time: other calls have it, and one without an answer says so.
@@ -167,7 +167,7 @@ void RedisLink::look() {
 
 void RedisLink::come_back() {
   for (Duration wait = kFirstWait;; wait = std::min(2 * wait, kLongestWait)) {
-    const auto begun = now();
+    const auto begun = steady_now();
     StatusOr<std::unique_ptr<RedisConnection>> opened = RedisConnection::open(url_, begun + answer_);
     const MutexLock lock(mutex_);
     if (opened.ok()) {
@@ -180,8 +180,8 @@ void RedisLink::come_back() {
       return;
     }
     why_away_ = opened.status();
-    const TimePoint end = now() + wait;
-    while (!is_stopped_ && now() < end) changed_.wait_until(mutex_, end);
+    const TimePoint end = steady_now() + wait;
+    while (!is_stopped_ && steady_now() < end) changed_.wait_until(mutex_, end);
     if (is_stopped_) return;
   }
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/clock.h"
 #include "disagg/broker_conformance_testing.h"
 #include "disagg/redis_broker.h"
 #include "disagg/redis_server_testing.h"
@@ -19,8 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
-
 class RedisLinkTest : public WithRedis {};
 
 TEST_F(RedisLinkTest, TellsThatAServerStandsStill) {
@@ -30,10 +29,10 @@ TEST_F(RedisLinkTest, TellsThatAServerStandsStill) {
   std::atomic<int> num_away{0}, num_back{0};
   (*link)->on_path([&](bool is_away) { ++(is_away ? num_away : num_back); });
   server.signal(SIGSTOP);
-  const TimePoint begun = now();
+  const TimePoint begun = steady_now();
   const auto replies = (*link)->run({{"PING"}});
   EXPECT_EQ(replies.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_LT(now() - begun, seconds(kSanitized ? 30 : 3)) << "a call needs a second at most";
+  EXPECT_LT(steady_now() - begun, seconds(kSanitized ? 30 : 3)) << "a call needs a second at most";
   ASSERT_TRUE(becomes([&] { return num_away == 1; }));
   EXPECT_EQ((*link)->turn().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ((*link)->connect().status().code(), absl::StatusCode::kUnavailable);
@@ -47,13 +46,14 @@ TEST_F(RedisLinkTest, TellsThatAServerStandsStill) {
 // The reply that was too late is not taken for the next command's.
 TEST_F(RedisLinkTest, AConnectionIsOfNoUseAfterALateReply) {
   const RedisServer server;
-  const auto connection = RedisConnection::open(server.url(), now() + kPatient);
+  const auto connection = RedisConnection::open(server.url(), steady_now() + kPatient);
   ASSERT_TRUE(connection.ok()) << connection.status();
   const RedisCommand slow = {"BLPOP", "none", "0.2"}, fast = {"PING"};
-  EXPECT_EQ((*connection)->run(std::span(&slow, 1), now() + milliseconds(10)).status().code(),
+  EXPECT_EQ((*connection)->run(std::span(&slow, 1), steady_now() + milliseconds(10)).status().code(),
             absl::StatusCode::kUnavailable);
   std::this_thread::sleep_for(milliseconds(300));
-  EXPECT_EQ((*connection)->run(std::span(&fast, 1), now() + kPatient).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ((*connection)->run(std::span(&fast, 1), steady_now() + kPatient).status().code(),
+            absl::StatusCode::kUnavailable);
 }
 
 TEST_F(RedisLinkTest, ConnectsAgainWhenTheServerEndsTheConnection) {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/clock.h"
 #include "disagg/instance_book.h"
 
 namespace transept {
@@ -21,8 +22,6 @@ constexpr int kMaxAtOnce = 64;
 constexpr size_t kMaxReplyBytes = size_t{16} << 20;
 static_assert(kMaxReplyBytes > 2 * kMaxAtOnce * kMaxBrokerFrameBytes);
 constexpr std::string_view kFrame = "frame";
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 size_t num_bytes(const RedisEntry& entry) {
   size_t sum = 0;
@@ -105,9 +104,9 @@ void RedisMailbox::run() {
         if (is_stopped_) break;
         connection_ = *std::move(connected);
       }
-      const TimePoint begun = now();
+      const TimePoint begun = steady_now();
       (void)serve(connection);  // until it breaks, and the link says that the server is away, or refuses to be read
-      if (now() - begun > kLongestWait || refused_at_once_ > 0) wait = kFirstWait;
+      if (steady_now() - begun > kLongestWait || refused_at_once_ > 0) wait = kFirstWait;
       {
         const MutexLock lock(mutex_);
         connection_ = nullptr;
@@ -115,9 +114,9 @@ void RedisMailbox::run() {
       }
       link_.suspect();
     }
-    const TimePoint end = now() + wait;
+    const TimePoint end = steady_now() + wait;
     const MutexLock lock(mutex_);
-    while (!is_stopped_ && now() < end) changed_.wait_until(mutex_, end);
+    while (!is_stopped_ && steady_now() < end) changed_.wait_until(mutex_, end);
     wait = std::min(2 * wait, kLongestWait);
   }
   // Its own connection may have ended with stop().
@@ -129,7 +128,7 @@ Status RedisMailbox::serve(RedisConnection& connection) {
   own_at_ = TimePoint::min();
   bool again = true;  // first what was given out and not acknowledged, until there is no more
   while (!is_stopped()) {
-    if (now() >= own_at_) RETURN_IF_ERROR(own(connection));
+    if (steady_now() >= own_at_) RETURN_IF_ERROR(own(connection));
     if (std::exchange(refused_at_once_, 0) == 1) RETURN_IF_ERROR(drop_first(connection));
     const auto replies = read(connection, again);
     if (!replies.ok()) {
@@ -175,7 +174,7 @@ void RedisMailbox::drop(const std::string& id) {
 Status RedisMailbox::drop_first(RedisConnection& connection) {
   std::vector<RedisCommand> commands = acknowledgements();  // nothing of it is left, or the first is another one
   commands.push_back({"XPENDING", stream_, kGroup, "IDLE", "0", "-", "+", "1", kConsumer});
-  ASSIGN_OR_RETURN(const auto replies, connection.run(commands, now() + link_.answer()));
+  ASSIGN_OR_RETURN(const auto replies, connection.run(commands, steady_now() + link_.answer()));
   const auto pending = redis_pending(replies.back());
   if (!pending.ok() || !pending->has_value()) return ok_status();  // another one has dropped it
   taken_.clear();
@@ -199,13 +198,13 @@ StatusOr<std::vector<RedisValue>> RedisMailbox::read(RedisConnection& connection
   command = {"XREADGROUP", "GROUP", kGroup, kConsumer, "COUNT", str_cat(max_at_once_)};
   if (!again) command.insert(command.end(), {"BLOCK", milliseconds_text(kRead)});
   command.insert(command.end(), {"STREAMS", stream_, again ? "0" : ">"});
-  return connection.run(commands, now() + kRead + link_.answer());
+  return connection.run(commands, steady_now() + kRead + link_.answer());
 }
 
 Status RedisMailbox::make_group(RedisConnection& connection) {
   const RedisCommand commands[] = {{"XGROUP", "CREATE", stream_, kGroup, "0", "MKSTREAM"},
                                    {"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}};
-  ASSIGN_OR_RETURN(const auto made, connection.run(commands, now() + link_.answer()));
+  ASSIGN_OR_RETURN(const auto made, connection.run(commands, steady_now() + link_.answer()));
   own_at_ = TimePoint::min();  // who has lost the group has lost the name
   return redis_status(made);
 }
@@ -214,14 +213,14 @@ Status RedisMailbox::make_group(RedisConnection& connection) {
 Status RedisMailbox::own(RedisConnection& connection) {
   Status broken;
   const auto run = [&](std::span<const RedisCommand> commands) {
-    auto replies = connection.run(commands, now() + link_.answer());
+    auto replies = connection.run(commands, steady_now() + link_.answer());
     broken = replies.status();
     return replies;
   };
   const Status status = own_redis_name(run, keys_, self_, kRedisOwnerTime, takes_over_,
                                        {{"PEXPIRE", stream_, milliseconds_text(kRedisFramesTime)}});
   if (status.ok()) takes_over_ = false;
-  own_at_ = now() + kRenew;
+  own_at_ = steady_now() + kRenew;
   return broken;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/clock.h"
 #include "disagg/local_codec.h"
 
 namespace transept {
@@ -18,8 +19,6 @@ constexpr Duration kLook = milliseconds(500);             // how often a taker t
 constexpr Duration kTidy = std::chrono::hours(1);
 constexpr int kMaxTries = 3;
 constexpr int kMaxPending = 1000;  // of a taker, that are looked at
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 std::string consumer_of(const InstanceId& self) { return str_cat(self.name, ":", self.incarnation); }
 
@@ -180,7 +179,7 @@ StatusOr<std::unique_ptr<RedisConnection>> RedisTickets::borrow() {
 StatusOr<std::optional<Ticket>> RedisTickets::take(const InstanceId& self, const ModelFingerprint& model,
                                                    Duration wait) {
   RETURN_IF_ERROR(check_ec_name("name", self.name));
-  const TimePoint end = now() + wait;
+  const TimePoint end = steady_now() + wait;
   ASSIGN_OR_RETURN(std::unique_ptr<RedisConnection> connection, borrow());
   const std::string stream = keys_.encode(model_text(model));
   if (is_time_to_tidy()) tidy(*connection, stream);
@@ -215,11 +214,11 @@ void RedisTickets::drop_unread(const InstanceId& self, const std::string& stream
 
 StatusOr<std::vector<RedisValue>> RedisTickets::run(RedisConnection& connection,
                                                     const std::vector<RedisCommand>& commands) const {
-  return connection.run(commands, now() + link_.answer());
+  return connection.run(commands, steady_now() + link_.answer());
 }
 
 bool RedisTickets::is_time_to_tidy() {
-  const TimePoint time = now();
+  const TimePoint time = steady_now();
   const MutexLock lock(mutex_);
   if (time < tidy_at_) return false;
   tidy_at_ = time + kTidy;
@@ -257,7 +256,7 @@ StatusOr<std::optional<Ticket>> RedisTickets::take_with(RedisConnection& connect
       if (ticket.has_value()) return ticket;
       continue;  // it was over: the next may not be
     }
-    if (now() >= end) return std::optional<Ticket>();
+    if (steady_now() >= end) return std::optional<Ticket>();
   }
 }
 
@@ -278,7 +277,7 @@ StatusOr<std::optional<RedisTickets::Given>> RedisTickets::give(RedisConnection&
     if (!entries.empty()) return Given{std::move(entries.front()), pending->num_deliveries + 1};
   }
   RedisCommand read = {"XREADGROUP", "GROUP", kGroup, consumer, "COUNT", "1"};
-  const TimePoint begun = now();
+  const TimePoint begun = steady_now();
   const Duration wait = pending.has_value() ? Duration::zero() : std::clamp(end - begun, Duration::zero(), kLook);
   if (wait > Duration::zero()) read.insert(read.end(), {"BLOCK", milliseconds_text(wait)});  // BLOCK 0 is for ever
   read.insert(read.end(), {"STREAMS", stream, ">"});
@@ -301,7 +300,7 @@ StatusOr<std::optional<Ticket>> RedisTickets::accept(RedisConnection& connection
     if (seen[0].is_text(nonce) && left_ms > 0) {
       ticket->time_left = std::min<Duration>(milliseconds(left_ms), kLongestTime);
       ticket->key.attempt += static_cast<uint32_t>(given.num_deliveries - 1);
-      const TimePoint time = now();
+      const TimePoint time = steady_now();
       const MutexLock lock(mutex_);
       std::erase_if(taken_, [&](const auto& each) { return each.second.deadline <= time; });
       taken_[input_of(ticket->key)] = {

@@ -4,15 +4,10 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/strings.h"
 
 namespace transept {
-namespace {
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
-
-}  // namespace
-
 TicketOffers::TicketOffers(const Options& options, std::shared_ptr<Broker> broker,
                            std::function<void(const EcInput& input, const Status& why)> fail)
     : options_(options),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace transept {
@@ -11,8 +12,6 @@ namespace {
 constexpr int kLongestLook = 8;    // times busy_look
 constexpr int64_t kBusyShare = 4;  // of max_positions; less is encoded before another could have fetched it
 constexpr auto kAbortAgain = std::chrono::milliseconds(5);
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 // Another try, here or by another instance, would not help: the asker is told.
 bool is_refusal(const Status& status) {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
 constexpr Duration kIdle = std::chrono::seconds(5);
 constexpr Duration kLook = std::chrono::milliseconds(500), kTryAgain = std::chrono::milliseconds(200);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 // The receiver hears who speaks, by the connection.
 void* send_message(ucp_ep_h endpoint, std::span<const std::byte> header, std::span<const std::byte> bytes,
@@ -54,7 +54,7 @@ void UcxSender::run() {
 
 // A peer for whom there is something keeps its connection, unless it is broken.
 void UcxSender::close_idle(const std::vector<std::string>& destinations) {
-  std::erase_if(peers_, [&, time = now()](const auto& entry) {
+  std::erase_if(peers_, [&, time = steady_now()](const auto& entry) {
     Peer& peer = *entry.second;
     if (peer.is_broken) {
       close(peer);
@@ -72,7 +72,7 @@ bool UcxSender::send_one(const std::string& to) {
   if (!piece.has_value()) return false;
   auto& peer = peers_[to];
   if (peer == nullptr) peer = std::make_unique<Peer>();
-  peer->used = now();
+  peer->used = steady_now();
   StatusOr<bool> is_sent = is_connected(*peer, to);
   if (is_sent.ok() && *is_sent) is_sent = hand_over(*peer, *piece);
   if (!is_sent.ok()) {
@@ -85,7 +85,7 @@ bool UcxSender::send_one(const std::string& to) {
 
 // Errors: the address is none.
 StatusOr<bool> UcxSender::is_connected(Peer& peer, const std::string& to) {
-  if (peer.is_broken || now() < peer.again_at) return false;
+  if (peer.is_broken || steady_now() < peer.again_at) return false;
   if (peer.endpoint == nullptr) RETURN_IF_ERROR(connect(peer, to));
   if (peer.is_ready || peer.endpoint == nullptr) return peer.is_ready;
   ucs_status_t status = UCS_OK;
@@ -99,7 +99,7 @@ Status UcxSender::connect(Peer& peer, const std::string& to) {
   ASSIGN_OR_RETURN(const UcxAddress address, UcxAddress::parse(to));
   if (address.port == 0) return invalid_argument("address ", to, ": has no port");
   const StatusOr<sockaddr_storage> place = address.resolve();
-  peer.again_at = now() + kTryAgain;
+  peer.again_at = steady_now() + kTryAgain;
   if (!place.ok()) return ok_status();
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |

@@ -2,12 +2,12 @@
 
 #include <poll.h>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
 constexpr Duration kLongestClose = std::chrono::seconds(1);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -64,9 +64,9 @@ void UcxWorker::close(ucp_ep_h endpoint) const {
   void* request = ucx().ucp_ep_close_nbx(endpoint, &param);
   if (UCS_PTR_IS_ERR(request)) return;
   ucs_status_t status = UCS_OK;
-  const TimePoint end = now() + kLongestClose;
+  const TimePoint end = steady_now() + kLongestClose;
   while (!is_over(request, status)) {
-    if (now() > end) return;
+    if (steady_now() > end) return;
     progress();
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace transept {
 namespace {
 
@@ -10,8 +12,6 @@ constexpr int kMaxQueued = 8;  // messages, of a connection and on each side
 constexpr int kSocketBytes = 1 << 20;
 constexpr Duration kIdle = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds kLook{500};
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -75,7 +75,7 @@ void ZmqBulk::run_sender() {
 
 // A peer for whom there is something keeps its connection: the handshake says when it has waited long enough.
 void ZmqBulk::close_idle(const std::vector<std::string>& destinations) {
-  std::erase_if(peers_, [&, time = now()](const auto& entry) {
+  std::erase_if(peers_, [&, time = steady_now()](const auto& entry) {
     return time - entry.second.used > kIdle && !std::ranges::binary_search(destinations, entry.first);
   });
 }
@@ -97,7 +97,7 @@ StatusOr<ZmqBulk::Peer*> ZmqBulk::peer(const std::string& to) {
   socket.set(ZMQ_SNDHWM, kMaxQueued);
   socket.set(ZMQ_SNDBUF, kSocketBytes);
   RETURN_IF_ERROR(socket.connect(to));
-  return &peers_.emplace(to, Peer{std::move(socket), now()}).first->second;
+  return &peers_.emplace(to, Peer{std::move(socket), steady_now()}).first->second;
 }
 
 // Whether a chunk was handed over, or its output has failed.
@@ -124,7 +124,7 @@ bool ZmqBulk::send_one(const std::string& to) {
     queue_.keep();
     return false;
   }
-  peer.used = now();
+  peer.used = steady_now();
   queue_.advance();
   return true;
 }

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 
 constexpr std::initializer_list<int32_t> kSizes = {300, 10, 32, 2, 1, 20, 32, 4, 3, 2, 1001};
 
-GgmlWriter small_file() {
+GgmlWriter small_ggml_file() {
   GgmlWriter file(kSizes);
   file.filters(2, 3);
   file.tokens({"a", "", "bc"});
@@ -27,14 +27,14 @@ GgmlWriter small_file() {
   return file;
 }
 
-std::string error_of(std::string_view bytes) {
+std::string ggml_error(std::string_view bytes) {
   const auto parsed = parse_ggml_file(std::as_bytes(std::span(bytes)), "m.bin");
   EXPECT_FALSE(parsed.ok());
   return parsed.ok() ? "" : error_message(parsed.status());
 }
 
 TEST(GgmlFile, IsReadWhole) {
-  const GgmlWriter written = small_file();
+  const GgmlWriter written = small_ggml_file();
   EXPECT_TRUE(begins_as_ggml_file(written.span()));
   const auto model = parse_ggml_file(written.span(), "m.bin");
   ASSERT_TRUE(model.ok()) << model.status();
@@ -55,7 +55,7 @@ TEST(GgmlFile, IsReadWhole) {
 }
 
 TEST(GgmlFile, CutAnywhereIsAnErrorThatNamesThePlace) {
-  const GgmlWriter written = small_file();
+  const GgmlWriter written = small_ggml_file();
   const std::string& whole = written.bytes();
   size_t num_good = 0;
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -66,15 +66,15 @@ TEST(GgmlFile, CutAnywhereIsAnErrorThatNamesThePlace) {
     }
   }
   EXPECT_EQ(num_good, 3u) << "without tensors, and behind the first and the second";
-  EXPECT_THAT(error_of(whole.substr(0, 20)), HasSubstr("ends within n_audio_layer"));
-  EXPECT_THAT(error_of(whole.substr(0, whole.size() - 1)), HasSubstr("tensor \"blocks\": is larger than the rest"));
+  EXPECT_THAT(ggml_error(whole.substr(0, 20)), HasSubstr("ends within n_audio_layer"));
+  EXPECT_THAT(ggml_error(whole.substr(0, whole.size() - 1)), HasSubstr("tensor \"blocks\": is larger than the rest"));
 }
 
 TEST(GgmlFile, NumbersAreChecked) {
   const auto with = [](size_t at, int32_t value) {
-    std::string bytes = small_file().bytes();
+    std::string bytes = small_ggml_file().bytes();
     bytes.replace(at, 4, reinterpret_cast<const char*>(&value), 4);
-    return error_of(bytes);
+    return ggml_error(bytes);
   };
   EXPECT_THAT(with(0, 1), HasSubstr("is no file of whisper.cpp"));
   for (const int32_t value : {0, -1, 1 << 30, INT32_MIN}) {
@@ -94,7 +94,7 @@ TEST(GgmlFile, TensorsAreChecked) {
     file.filters(2, 3);
     file.tokens({"a"});
     file.tensor(name, shape, type, std::string(64, 'x'));
-    return error_of(file.bytes());
+    return ggml_error(file.bytes());
   };
   EXPECT_THAT(with({1, 1, 1, 1, 1}, 0), HasSubstr("tensor 0: dimensions"));
   EXPECT_THAT(with({0}, 0), HasSubstr("dimension 0"));
@@ -112,7 +112,7 @@ TEST(GgmlFile, FiltersAreNumbers) {
   std::string bytes = file.bytes();
   const float infinity = INFINITY;
   bytes.replace(bytes.size() - 4, 4, reinterpret_cast<const char*>(&infinity), 4);
-  EXPECT_THAT(error_of(bytes), HasSubstr("mel filters: a value is no finite number"));
+  EXPECT_THAT(ggml_error(bytes), HasSubstr("mel filters: a value is no finite number"));
 }
 
 }  // namespace

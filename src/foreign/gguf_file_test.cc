@@ -15,7 +15,7 @@ using testing::GgufWriter;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-GgufWriter small_file() {
+GgufWriter small_gguf_file() {
   GgufWriter file;
   file.text("general.architecture", "t5");
   file.number("t5.block_count", 2);
@@ -31,18 +31,18 @@ GgufWriter small_file() {
   return file;
 }
 
-std::span<const std::byte> span_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> gguf_span(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::string error_of(std::string_view bytes) {
-  const auto parsed = GgufFile::parse(span_of(bytes), "m.gguf");
+std::string gguf_error(std::string_view bytes) {
+  const auto parsed = GgufFile::parse(gguf_span(bytes), "m.gguf");
   EXPECT_FALSE(parsed.ok());
   return parsed.ok() ? "" : error_message(parsed.status());
 }
 
 TEST(GgufFile, IsReadWhole) {
   for (const uint32_t version : {2, 3}) {
-    const std::string bytes = small_file().bytes(version);
-    const auto file = GgufFile::parse(span_of(bytes), "m.gguf");
+    const std::string bytes = small_gguf_file().bytes(version);
+    const auto file = GgufFile::parse(gguf_span(bytes), "m.gguf");
     ASSERT_TRUE(file.ok()) << file.status();
     EXPECT_EQ(*file->text("general.architecture"), "t5");
     EXPECT_EQ(*file->integer("t5.block_count", 1, 10), 2);
@@ -58,13 +58,13 @@ TEST(GgufFile, IsReadWhole) {
     EXPECT_EQ(file->tensors()[1].blocks, BlockType::kQ8_0);
     EXPECT_EQ(file->tensors()[1].data.size(), 136u);
     EXPECT_EQ(file->tensors()[2].dtype, "BF16");
-    EXPECT_EQ(gguf_architecture(span_of(bytes).first(80)), "t5");
+    EXPECT_EQ(gguf_architecture(gguf_span(bytes).first(80)), "t5");
   }
 }
 
 TEST(GgufFile, ValuesHaveKindsAndRanges) {
-  const std::string bytes = small_file().bytes();
-  const GgufFile file = *GgufFile::parse(span_of(bytes), "m.gguf");
+  const std::string bytes = small_gguf_file().bytes();
+  const GgufFile file = *GgufFile::parse(gguf_span(bytes), "m.gguf");
   EXPECT_EQ(*file.integer("missing", 0, 9, 4), 4);
   EXPECT_EQ(*file.texts("missing"), nullptr);
   EXPECT_TRUE(file.bytes("missing")->empty());
@@ -76,48 +76,48 @@ TEST(GgufFile, ValuesHaveKindsAndRanges) {
 }
 
 TEST(GgufFile, CutAnywhereIsAnErrorThatNamesThePlace) {
-  const std::string whole = small_file().bytes();
+  const std::string whole = small_gguf_file().bytes();
   // Behind the last tensor's bytes there is padding alone.
   for (size_t size = 0; size < whole.size() - 24; ++size) {
-    EXPECT_THAT(error_of(whole.substr(0, size)), StartsWith("m.gguf: ")) << size;
-    (void)gguf_architecture(span_of(whole).first(size));
+    EXPECT_THAT(gguf_error(whole.substr(0, size)), StartsWith("m.gguf: ")) << size;
+    (void)gguf_architecture(gguf_span(whole).first(size));
   }
 }
 
 TEST(GgufFile, SizesAreChecked) {
   const auto with = [](size_t at, uint64_t value) {
-    std::string bytes = small_file().bytes();
+    std::string bytes = small_gguf_file().bytes();
     bytes.replace(at, 8, reinterpret_cast<const char*>(&value), 8);
-    return error_of(bytes);
+    return gguf_error(bytes);
   };
   EXPECT_THAT(with(8, uint64_t{1} << 60), HasSubstr("number of tensors"));
   EXPECT_THAT(with(16, uint64_t{1} << 60), HasSubstr("number of keys"));
   EXPECT_THAT(with(24, uint64_t{1} << 63), HasSubstr("length of a text"));
-  EXPECT_THAT(error_of(small_file().bytes(1)), HasSubstr("version: 1 is not supported"));
-  GgufWriter twice = small_file();
+  EXPECT_THAT(gguf_error(small_gguf_file().bytes(1)), HasSubstr("version: 1 is not supported"));
+  GgufWriter twice = small_gguf_file();
   twice.number("t5.block_count", 2);
-  EXPECT_THAT(error_of(twice.bytes()), AllOf(HasSubstr("\"t5.block_count\""), HasSubstr("is there twice")));
-  GgufWriter lists = small_file();
+  EXPECT_THAT(gguf_error(twice.bytes()), AllOf(HasSubstr("\"t5.block_count\""), HasSubstr("is there twice")));
+  GgufWriter lists = small_gguf_file();
   lists.numbers<uint32_t>("nested", GgufWriter::kList, {1});
-  EXPECT_THAT(error_of(lists.bytes()), HasSubstr("is a list of lists"));
-  GgufWriter unknown = small_file();
+  EXPECT_THAT(gguf_error(lists.bytes()), HasSubstr("is a list of lists"));
+  GgufWriter unknown = small_gguf_file();
   unknown.raw("odd", 13, uint32_t{0});
-  EXPECT_THAT(error_of(unknown.bytes()), HasSubstr("type 13 is not known"));
-  GgufWriter large = small_file();
+  EXPECT_THAT(gguf_error(unknown.bytes()), HasSubstr("type 13 is not known"));
+  GgufWriter large = small_gguf_file();
   large.raw("large", GgufWriter::kUint64, UINT64_MAX);
-  EXPECT_THAT(error_of(large.bytes()), HasSubstr("is too large"));
+  EXPECT_THAT(gguf_error(large.bytes()), HasSubstr("is too large"));
   for (const uint32_t alignment : {0u, 7u, 48u, 1u << 20}) {
-    GgufWriter file = small_file();
+    GgufWriter file = small_gguf_file();
     file.number("general.alignment", alignment);
-    EXPECT_THAT(error_of(file.bytes()), HasSubstr("general.alignment")) << alignment;
+    EXPECT_THAT(gguf_error(file.bytes()), HasSubstr("general.alignment")) << alignment;
   }
 }
 
 TEST(GgufFile, TensorsLieInsideAndApart) {
   const auto with = [](const std::vector<int64_t>& shape, uint32_t type, uint64_t offset) {
-    GgufWriter file = small_file();
+    GgufWriter file = small_gguf_file();
     file.place("last", shape, type, offset);
-    return error_of(file.bytes());
+    return gguf_error(file.bytes());
   };
   EXPECT_THAT(with({8}, 0, 1 << 20), HasSubstr("tensor \"last\": lies outside the file"));
   EXPECT_THAT(with({8}, 0, UINT64_MAX - 31), HasSubstr("lies outside the file"));

@@ -24,7 +24,7 @@ std::string text_of(std::string_view yaml, std::string_view key) {
   return value == nullptr ? "none" : value->text;
 }
 
-std::string error_of(std::string_view text) {
+std::string yaml_error(std::string_view text) {
   const auto map = parse_yaml_map(text);
   EXPECT_FALSE(map.ok()) << text;
   return map.ok() ? "" : error_message(map.status());
@@ -73,29 +73,29 @@ TEST(MarianYaml, ReadsKeysOfEveryForm) {
 }
 
 TEST(MarianYaml, RefusesWhatItDoesNotRead) {
-  EXPECT_THAT(error_of("a: 1\nb"), StartsWith("line 2: expected \"key: value\""));
-  EXPECT_THAT(error_of("a:1"), HasSubstr("expected"));
-  EXPECT_THAT(error_of("a: b: c"), HasSubstr("a map in a map"));
-  EXPECT_THAT(error_of("a:\n  b: 1"), HasSubstr("a map in a map"));
-  EXPECT_THAT(error_of("a: 1\n  2"), HasSubstr("not read"));
-  EXPECT_THAT(error_of("- 1"), HasSubstr("an item of no list"));
-  EXPECT_THAT(error_of("a: 1\n- 1"), HasSubstr("an item of no list"));
-  EXPECT_THAT(error_of("a:\n- - 1"), HasSubstr("a list in a list"));
-  EXPECT_THAT(error_of("a: &x 1"), HasSubstr("begins with \"&\""));
-  EXPECT_THAT(error_of("a: *x"), HasSubstr("begins with \"*\""));
-  EXPECT_THAT(error_of("a: !!python/object:os.system x"), HasSubstr("begins with \"!\""));
-  EXPECT_THAT(error_of("a: |\n  text"), HasSubstr("begins with \"|\""));
-  EXPECT_THAT(error_of("a: {b: 1}"), HasSubstr("not read"));
-  EXPECT_THAT(error_of("a: \"b"), HasSubstr("does not end"));
-  EXPECT_THAT(error_of("a: 'b"), HasSubstr("does not end"));
-  EXPECT_THAT(error_of("a: 'b' c"), HasSubstr("text behind a value"));
-  EXPECT_THAT(error_of("a: [1, 2"), HasSubstr("does not end"));
-  EXPECT_THAT(error_of("a: [1] 2"), HasSubstr("text behind a value"));
+  EXPECT_THAT(yaml_error("a: 1\nb"), StartsWith("line 2: expected \"key: value\""));
+  EXPECT_THAT(yaml_error("a:1"), HasSubstr("expected"));
+  EXPECT_THAT(yaml_error("a: b: c"), HasSubstr("a map in a map"));
+  EXPECT_THAT(yaml_error("a:\n  b: 1"), HasSubstr("a map in a map"));
+  EXPECT_THAT(yaml_error("a: 1\n  2"), HasSubstr("not read"));
+  EXPECT_THAT(yaml_error("- 1"), HasSubstr("an item of no list"));
+  EXPECT_THAT(yaml_error("a: 1\n- 1"), HasSubstr("an item of no list"));
+  EXPECT_THAT(yaml_error("a:\n- - 1"), HasSubstr("a list in a list"));
+  EXPECT_THAT(yaml_error("a: &x 1"), HasSubstr("begins with \"&\""));
+  EXPECT_THAT(yaml_error("a: *x"), HasSubstr("begins with \"*\""));
+  EXPECT_THAT(yaml_error("a: !!python/object:os.system x"), HasSubstr("begins with \"!\""));
+  EXPECT_THAT(yaml_error("a: |\n  text"), HasSubstr("begins with \"|\""));
+  EXPECT_THAT(yaml_error("a: {b: 1}"), HasSubstr("not read"));
+  EXPECT_THAT(yaml_error("a: \"b"), HasSubstr("does not end"));
+  EXPECT_THAT(yaml_error("a: 'b"), HasSubstr("does not end"));
+  EXPECT_THAT(yaml_error("a: 'b' c"), HasSubstr("text behind a value"));
+  EXPECT_THAT(yaml_error("a: [1, 2"), HasSubstr("does not end"));
+  EXPECT_THAT(yaml_error("a: [1] 2"), HasSubstr("text behind a value"));
   for (const char* escape : {R"(\q)", R"(\x4)", R"(\ud800)", R"(\U00110000)", R"(\xZZ)"}) {
-    EXPECT_THAT(error_of(str_cat("\"", escape, "\": 1")), HasSubstr("escape")) << escape;
+    EXPECT_THAT(yaml_error(str_cat("\"", escape, "\": 1")), HasSubstr("escape")) << escape;
   }
-  EXPECT_THAT(error_of("? a"), HasSubstr("has no value"));
-  EXPECT_THAT(error_of("? a\nb: 1"), HasSubstr("has no value"));
+  EXPECT_THAT(yaml_error("? a"), HasSubstr("has no value"));
+  EXPECT_THAT(yaml_error("? a\nb: 1"), HasSubstr("has no value"));
 }
 
 }  // namespace

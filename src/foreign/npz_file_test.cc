@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 
 std::span<const std::byte> span_of(std::string_view bytes) { return std::as_bytes(std::span(bytes)); }
 
-std::string error_of(std::string_view bytes) {
+std::string npz_error(std::string_view bytes) {
   const auto parsed = NpzFile::parse(span_of(bytes), "m.npz");
   EXPECT_FALSE(parsed.ok());
   return parsed.ok() ? "" : error_message(parsed.status());
@@ -30,7 +30,7 @@ std::string error_of(std::string_view bytes) {
 std::string error_of_npy(std::string npy) {
   NpzWriter file;
   file.file("a", std::move(npy));
-  const std::string error = error_of(file.bytes());
+  const std::string error = npz_error(file.bytes());
   EXPECT_THAT(error, StartsWith("m.npz: array \"a\": "));
   return error;
 }
@@ -115,10 +115,10 @@ TEST(NpzFile, RefusesHeadersThatAreNone) {
   NpzWriter twice;
   twice.array("a", "<f4", {1}, "1234");
   twice.array("a", "<f4", {1}, "5678");
-  EXPECT_THAT(error_of(twice.bytes()), AllOf(HasSubstr("m.npz: "), HasSubstr("stands twice")));
-  EXPECT_THAT(error_of(testing::zip_bytes({{"a.npy", npy_bytes("<f4", {1}, "1234"), 8, 0}})),
+  EXPECT_THAT(npz_error(twice.bytes()), AllOf(HasSubstr("m.npz: "), HasSubstr("stands twice")));
+  EXPECT_THAT(npz_error(testing::zip_bytes({{"a.npy", npy_bytes("<f4", {1}, "1234"), 8, 0}})),
               HasSubstr("is compressed (method 8)"));
-  EXPECT_THAT(error_of(testing::zip_bytes({{"a.txt", "x", 0, 0}})), HasSubstr("array \"a.txt\": is no .npy"));
+  EXPECT_THAT(npz_error(testing::zip_bytes({{"a.txt", "x", 0, 0}})), HasSubstr("array \"a.txt\": is no .npy"));
 }
 
 TEST(NpzFile, EndsAtEveryCut) {
@@ -127,7 +127,7 @@ TEST(NpzFile, EndsAtEveryCut) {
   written.array("b", "|i1", {1}, "1");
   const std::string bytes = written.bytes();
   ASSERT_TRUE(NpzFile::parse(span_of(bytes), "m.npz").ok());
-  for (size_t size = 0; size < bytes.size(); ++size) error_of(std::string_view(bytes).substr(0, size));
+  for (size_t size = 0; size < bytes.size(); ++size) npz_error(std::string_view(bytes).substr(0, size));
   // Every array, cut by itself.
   const std::string npy = npy_bytes("<f4", {1, 2}, "12345678");
   for (size_t size = 0; size < npy.size(); ++size) error_of_npy(npy.substr(0, size));

@@ -11,7 +11,7 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kDim = 32, kHidden = 96;
+constexpr int64_t kModelDim = 32, kHidden = 96;
 
 std::vector<float> random_values(size_t count, uint32_t seed) {
   std::mt19937 random(seed);
@@ -29,14 +29,14 @@ testing::TestTensor matrix(const std::string& name, int64_t out, int64_t in, uin
 class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
  protected:
   FeedForwardTest() {
-    folder_.write("model.safetensors", testing::safetensors_bytes({matrix("up.weight", kHidden, kDim, 1),
-                                                                   matrix("gate.weight", kHidden, kDim, 2),
-                                                                   matrix("down.weight", kDim, kHidden, 3)}));
+    folder_.write("model.safetensors", testing::safetensors_bytes({matrix("up.weight", kHidden, kModelDim, 1),
+                                                                   matrix("gate.weight", kHidden, kModelDim, 2),
+                                                                   matrix("down.weight", kModelDim, kHidden, 3)}));
   }
 
   FeedForward load(bool gated) {
     weights_ = std::move(*WeightMap::open(folder_.path()));
-    FeedForward::Options options{.up = "up", .down = "down", .dim = kDim, .hidden_dim = kHidden};
+    FeedForward::Options options{.up = "up", .down = "down", .dim = kModelDim, .hidden_dim = kHidden};
     options.has_biases = false;
     if (gated) options.gate = "gate";
     return *FeedForward::load(*weights_, options, PackOptions(threads_, GetParam(), nullptr));
@@ -44,12 +44,12 @@ class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
 
   std::vector<float> run(const FeedForward& block, const std::vector<float>& x) {
     std::vector<float> in = x, y = x;  // y is the residual too
-    const auto rows = static_cast<int64_t>(x.size()) / kDim;
+    const auto rows = static_cast<int64_t>(x.size()) / kModelDim;
     Arena arena(size_t{8} << 20);
     CpuDevice device{threads_, detect_isa()};
     Context context{device, arena};
-    const TensorView out(y.data(), DType::kFloat32, {rows, kDim});
-    block.forward(context, {in.data(), DType::kFloat32, {rows, kDim}}, out, out);
+    const TensorView out(y.data(), DType::kFloat32, {rows, kModelDim});
+    block.forward(context, {in.data(), DType::kFloat32, {rows, kModelDim}}, out, out);
     return y;
   }
 
@@ -57,7 +57,7 @@ class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
     Arena arena = Arena::measuring();
     CpuDevice device{threads_, detect_isa()};
     Context context{device, arena, true};
-    const TensorView x = arena.tensor(DType::kFloat32, {rows, kDim});
+    const TensorView x = arena.tensor(DType::kFloat32, {rows, kModelDim});
     const size_t before = arena.high_water_bytes();
     block.forward(context, x, x, x);
     return arena.high_water_bytes() - before;
@@ -70,15 +70,15 @@ class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
 
 TEST_P(FeedForwardTest, ARowIsTheSameAmongManyAsAlone) {
   constexpr int64_t kRows = 1030;  // two whole slices and a short one
-  const std::vector<float> x = random_values(static_cast<size_t>(kRows * kDim), 7);
+  const std::vector<float> x = random_values(static_cast<size_t>(kRows * kModelDim), 7);
   for (const bool gated : {false, true}) {
     const FeedForward block = load(gated);
     const std::vector<float> together = run(block, x);
     ASSERT_NE(together, x);
     for (const int64_t row : {0, 1, 511, 512, 513, 1023, 1024, 1029}) {
-      const auto begin = row * kDim;
-      const std::vector<float> alone = run(block, {x.begin() + begin, x.begin() + begin + kDim});
-      EXPECT_EQ(alone, std::vector<float>(together.begin() + begin, together.begin() + begin + kDim))
+      const auto begin = row * kModelDim;
+      const std::vector<float> alone = run(block, {x.begin() + begin, x.begin() + begin + kModelDim});
+      EXPECT_EQ(alone, std::vector<float>(together.begin() + begin, together.begin() + begin + kModelDim))
           << "row " << row << (gated ? ", gated" : "");
     }
   }

@@ -233,9 +233,9 @@ TEST_F(CodedLinear, OnlyInt8RoundsWhatTheCodesMean) {
 }
 
 // A format that rounds the inputs, too.
-class RoundingReader final : public MatrixReader {
+class RoundingLinearReader final : public MatrixReader {
  public:
-  explicit RoundingReader(const WeightFormat& format) : matrices_(format) {}
+  explicit RoundingLinearReader(const WeightFormat& format) : matrices_(format) {}
   bool has(const WeightMap& weights, std::string_view name) const override { return matrices_.has(weights, name); }
   StatusOr<std::unique_ptr<MatrixSource>> open(WeightMap& weights, std::string_view name, int64_t n, int64_t k,
                                                WeightUse use) const override {
@@ -263,7 +263,7 @@ TEST_F(CodedLinear, InputsAreRoundedAsTheFormatDefinesIt) {
     values.add_to(tensors);
     write(folder, tensors);
     const auto weights = open(folder.path());
-    weights->set_matrix_reader(std::make_unique<RoundingReader>(values.format));
+    weights->set_matrix_reader(std::make_unique<RoundingLinearReader>(values.format));
     weights->set_rounds_inputs(does);
     return product(load(*weights, spec(), std::nullopt), x);
   };

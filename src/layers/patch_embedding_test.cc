@@ -27,25 +27,26 @@ std::vector<float> random_values(int64_t count, uint32_t seed) {
 }
 
 // Channels, a patch that is not square, and outputs that fill no panel.
-constexpr int64_t kChannels = 3, kHeight = 4, kWidth = 5, kDim = 7;
+constexpr int64_t kChannels = 3, kHeight = 4, kWidth = 5, kPatchDim = 7;
 constexpr int64_t kPixels = kChannels * kHeight * kWidth;
 
 class PatchEmbeddingTest : public ::testing::Test {
  protected:
   PatchEmbeddingTest() {
-    write({kDim, kChannels, kHeight, kWidth});
+    write({kPatchDim, kChannels, kHeight, kWidth});
     weights_ = std::move(WeightMap::open(folder_.path())).value();
   }
 
   void write(const std::vector<int64_t>& shape) {
-    folder_.write("model.safetensors", testing::safetensors_bytes({{"conv.weight", "F32", shape, bytes_of(weight_)},
-                                                                   {"conv.bias", "F32", {kDim}, bytes_of(bias_)}}));
+    folder_.write("model.safetensors",
+                  testing::safetensors_bytes({{"conv.weight", "F32", shape, bytes_of(weight_)},
+                                              {"conv.bias", "F32", {kPatchDim}, bytes_of(bias_)}}));
   }
   static std::string bytes_of(const std::vector<float>& values) { return testing::bytes_of(values); }
 
   StatusOr<PatchEmbedding> load(bool pads) {
     const PatchEmbedding::Options options{
-        .prefix = "conv", .channels = kChannels, .dim = kDim, .height = kHeight, .width = kWidth, .pads = pads};
+        .prefix = "conv", .channels = kChannels, .dim = kPatchDim, .height = kHeight, .width = kWidth, .pads = pads};
     return PatchEmbedding::load(*weights_, options, threads_);
   }
 
@@ -55,7 +56,7 @@ class PatchEmbeddingTest : public ::testing::Test {
     std::vector<double> y;
     for (int64_t i = 0; i < grid.rows; ++i) {
       for (int64_t j = 0; j < grid.columns; ++j) {
-        for (int64_t out = 0; out < kDim; ++out) y.push_back(one(picture, height, width, i, j, out));
+        for (int64_t out = 0; out < kPatchDim; ++out) y.push_back(one(picture, height, width, i, j, out));
       }
     }
     return y;
@@ -78,7 +79,7 @@ class PatchEmbeddingTest : public ::testing::Test {
   }
 
   TestFolder folder_;
-  std::vector<float> weight_ = random_values(kDim * kPixels, 1), bias_ = random_values(kDim, 2);
+  std::vector<float> weight_ = random_values(kPatchDim * kPixels, 1), bias_ = random_values(kPatchDim, 2);
   std::unique_ptr<WeightMap> weights_;
   ThreadPool threads_{2};
   CpuDevice device_{threads_, detect_isa()};
@@ -102,8 +103,8 @@ TEST_F(PatchEmbeddingTest, IsAConvolutionWhoseStrideIsItsKernel) {
     ASSERT_EQ(grid.columns, c.columns);
     const std::vector<float> picture = random_values(kChannels * c.height * c.width, 3);
     const std::vector<double> sums = expected(picture, c.height, c.width, grid);
-    std::vector<float> residual = random_values(grid.size() * kDim, 4), y = residual;
-    const TensorView out(y.data(), DType::kFloat32, {grid.size(), kDim});
+    std::vector<float> residual = random_values(grid.size() * kPatchDim, 4), y = residual;
+    const TensorView out(y.data(), DType::kFloat32, {grid.size(), kPatchDim});
     layer->forward(context_, {picture, c.height, c.width}, out, out);
     for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], sums[i] + static_cast<double>(residual[i]), 1e-5) << i;
     layer->forward(context_, {picture, c.height, c.width}, {}, out);
@@ -118,9 +119,9 @@ TEST_F(PatchEmbeddingTest, StepMemoryIsBoundedAndMeasuredWithoutAPicture) {
     Arena arena = dry ? Arena::measuring() : Arena(1 << 22);
     Context context{device_, arena, dry};
     const std::vector<float> picture(dry ? 0 : static_cast<size_t>(kPixels * rows));
-    std::vector<float> y(static_cast<size_t>(rows * kDim));
+    std::vector<float> y(static_cast<size_t>(rows * kPatchDim));
     layer->forward(context, {picture, dry ? 0 : kHeight * rows, dry ? 0 : kWidth}, {},
-                   TensorView(y.data(), DType::kFloat32, {rows, kDim}));
+                   TensorView(y.data(), DType::kFloat32, {rows, kPatchDim}));
     EXPECT_EQ(arena.num_overflows(), 0);
     return arena.high_water_bytes();
   };
@@ -133,7 +134,7 @@ TEST_F(PatchEmbeddingTest, StepMemoryIsBoundedAndMeasuredWithoutAPicture) {
 }
 
 TEST_F(PatchEmbeddingTest, RefusesAnotherShapeByName) {
-  write({kDim, kChannels, kWidth, kHeight});
+  write({kPatchDim, kChannels, kWidth, kHeight});
   weights_ = std::move(WeightMap::open(folder_.path())).value();
   EXPECT_THAT(error_message(load(false).status()), HasSubstr("conv.weight"));
 }

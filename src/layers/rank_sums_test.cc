@@ -35,9 +35,9 @@ std::vector<float> random_values(int64_t count, uint32_t seed, float size) {
 }
 
 // Rounds the inputs of every matrix in one way.
-class RoundingReader final : public MatrixReader {
+class RoundingRanksReader final : public MatrixReader {
  public:
-  explicit RoundingReader(const InputQuantization& inputs) : inputs_(inputs) {}
+  explicit RoundingRanksReader(const InputQuantization& inputs) : inputs_(inputs) {}
   bool has(const WeightMap& /*weights*/, std::string_view name) const override { return name == "m"; }
   StatusOr<std::unique_ptr<MatrixSource>> open(WeightMap& weights, std::string_view /*name*/, int64_t n, int64_t k,
                                                WeightUse use) const override {
@@ -92,7 +92,7 @@ class DividedLayer : public ::testing::TestWithParam<Isa> {
     const std::string folder = way.codes != nullptr ? coded_folder.path() : folder_.path();
     const std::unique_ptr<WeightMap> weights = std::move(WeightMap::open(folder)).value();
     if (way.codes != nullptr) weights->set_matrix_reader(std::make_unique<testing::TestReader>(way.codes->format));
-    if (way.rounding.rounds()) weights->set_matrix_reader(std::make_unique<RoundingReader>(way.rounding));
+    if (way.rounding.rounds()) weights->set_matrix_reader(std::make_unique<RoundingRanksReader>(way.rounding));
     const LinearSpec spec{{{.weight = way.rounding.rounds() || way.codes != nullptr ? "m" : "m.weight",
                             .bias = "m.bias",
                             .out_features = kOut}},

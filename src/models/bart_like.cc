@@ -10,10 +10,10 @@ namespace {
 
 using Side = BartLikeConfig::Side;
 
-class Loader final {
+class BartLikeLoader final {
  public:
-  Loader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
-         const ModelLoadOptions& options)
+  BartLikeLoader(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
+                 const ModelLoadOptions& options)
       : traits_(traits),
         config_(config),
         weights_(weights),
@@ -210,17 +210,17 @@ class Loader final {
 StatusOr<EncoderDecoderParts> load_bart_like_parts(const BartLikeTraits& traits, const BartLikeConfig& config,
                                                    std::unique_ptr<EncoderInput> encoder_input, WeightMap& weights,
                                                    const ModelLoadOptions& options) {
-  return Loader(traits, config, weights, options).load(std::move(encoder_input));
+  return BartLikeLoader(traits, config, weights, options).load(std::move(encoder_input));
 }
 
 StatusOr<TokenInput> load_bart_like_encoder_tokens(const BartLikeTraits& traits, const BartLikeConfig& config,
                                                    WeightMap& weights, const ModelLoadOptions& options) {
-  return Loader(traits, config, weights, options).encoder_tokens();
+  return BartLikeLoader(traits, config, weights, options).encoder_tokens();
 }
 
 StatusOr<Decoder> load_bart_like_decoder(const BartLikeTraits& traits, const BartLikeConfig& config, WeightMap& weights,
                                          const ModelLoadOptions& options) {
-  return Loader(traits, config, weights, options).decoder();
+  return BartLikeLoader(traits, config, weights, options).decoder();
 }
 
 StatusOr<std::unique_ptr<Model>> load_bart_like(const BartLikeTraits& traits, const ModelConfig& config,

@@ -21,7 +21,8 @@ struct BertConfig {
 
 // encoder_hidden_size is not read: the reference puts the tower's width in its place. Tensors are tied if either level
 // says so.
-StatusOr<BertConfig> read_config(const Json& config, const std::string& file, const DecoderContext& context) {
+StatusOr<BertConfig> read_bert_decoder_config(const Json& config, const std::string& file,
+                                              const DecoderContext& context) {
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20;
   const ConfigReader reader(config, file);
   BertConfig out;
@@ -45,9 +46,9 @@ StatusOr<BertConfig> read_config(const Json& config, const std::string& file, co
   return out;
 }
 
-class Loader final {
+class BertDecoderLoader final {
  public:
-  Loader(const BertConfig& config, WeightMap& weights, const ModelLoadOptions& options)
+  BertDecoderLoader(const BertConfig& config, WeightMap& weights, const ModelLoadOptions& options)
       : config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
 
   StatusOr<Decoder> load() {
@@ -157,7 +158,7 @@ class BertDecoder final : public TextDecoder {
   }
 
   StatusOr<Decoder> load(WeightMap& weights, const ModelLoadOptions& options) const override {
-    return Loader(config_, weights, options).load();
+    return BertDecoderLoader(config_, weights, options).load();
   }
 
  private:
@@ -168,7 +169,7 @@ class BertDecoder final : public TextDecoder {
 
 StatusOr<std::unique_ptr<TextDecoder>> make_blip_decoder(const Json& config, const std::string& file,
                                                          const DecoderContext& context) {
-  ASSIGN_OR_RETURN(const BertConfig sizes, read_config(config, file, context));
+  ASSIGN_OR_RETURN(const BertConfig sizes, read_bert_decoder_config(config, file, context));
   return std::unique_ptr<TextDecoder>(std::make_unique<BertDecoder>(sizes));
 }
 

@@ -21,7 +21,7 @@ struct BlipTowerConfig {
   int64_t num_positions() const { return 1 + num_patches(); }
 };
 
-StatusOr<BlipTowerConfig> read_config(const Json& config, const std::string& file) {
+StatusOr<BlipTowerConfig> read_blip_tower_config(const Json& config, const std::string& file) {
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20, kMaxSide = 1 << 15, kMaxPatch = 1 << 10;
   const ConfigReader reader(config, file);
   BlipTowerConfig out;
@@ -43,9 +43,10 @@ StatusOr<BlipTowerConfig> read_config(const Json& config, const std::string& fil
                                             ModelSpec::kMaxPositions, " allowed"));
 }
 
-class Loader final {
+class BlipTowerLoader final {
  public:
-  Loader(const BlipTowerConfig& config, const std::string& prefix, WeightMap& weights, const ModelLoadOptions& options)
+  BlipTowerLoader(const BlipTowerConfig& config, const std::string& prefix, WeightMap& weights,
+                  const ModelLoadOptions& options)
       : config_(config), prefix_(prefix), weights_(weights), options_(options) {}
 
   StatusOr<Encoder> load() {
@@ -119,7 +120,7 @@ class BlipTower final : public VisionTower {
 
   StatusOr<Encoder> load(const std::string& prefix, WeightMap& weights,
                          const ModelLoadOptions& options) const override {
-    return Loader(config_, prefix, weights, options).load();
+    return BlipTowerLoader(config_, prefix, weights, options).load();
   }
 
  private:
@@ -129,7 +130,7 @@ class BlipTower final : public VisionTower {
 }  // namespace
 
 StatusOr<std::unique_ptr<VisionTower>> make_blip_tower(const Json& config, const std::string& file) {
-  ASSIGN_OR_RETURN(const BlipTowerConfig sizes, read_config(config, file));
+  ASSIGN_OR_RETURN(const BlipTowerConfig sizes, read_blip_tower_config(config, file));
   return std::unique_ptr<VisionTower>(std::make_unique<BlipTower>(sizes));
 }
 

@@ -130,7 +130,7 @@ Status read_pictures(const Json& config, const ConfigReader& reader, SwinConfig&
                       str_cat("gives ", positions, " positions, over the ", ModelSpec::kMaxPositions, " allowed"));
 }
 
-StatusOr<SwinConfig> read_config(const Json& config, const std::string& file) {
+StatusOr<SwinConfig> read_donut_swin_tower_config(const Json& config, const std::string& file) {
   const ConfigReader reader(config, file);
   SwinConfig out;
   ASSIGN_OR_RETURN(const bool absolute, reader.boolean("use_absolute_embeddings", false));
@@ -279,7 +279,7 @@ class SwinTower final : public VisionTower {
 }  // namespace
 
 StatusOr<std::unique_ptr<VisionTower>> make_swin_tower(const Json& config, const std::string& file) {
-  ASSIGN_OR_RETURN(const SwinConfig sizes, read_config(config, file));
+  ASSIGN_OR_RETURN(const SwinConfig sizes, read_donut_swin_tower_config(config, file));
   return std::unique_ptr<VisionTower>(std::make_unique<SwinTower>(sizes));
 }
 

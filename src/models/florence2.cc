@@ -153,7 +153,7 @@ Status read_media_token(const ConfigReader& reader, Florence2Config& out) {
   return ok_status();
 }
 
-StatusOr<Florence2Config> read_config(const ModelConfig& config) {
+StatusOr<Florence2Config> read_florence2_config(const ModelConfig& config) {
   const ConfigReader reader(config.raw, config.path + "/config.json");
   ASSIGN_OR_RETURN(const Json* const text, object_of(reader, config.raw, "text_config"));
   ASSIGN_OR_RETURN(const Json* const vision, object_of(reader, config.raw, "vision_config"));
@@ -194,7 +194,7 @@ void complete(const Florence2Config& config, ModelSpec& spec) {
 
 StatusOr<std::unique_ptr<Model>> load_florence2(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
                                                 const ModelLoadOptions& options) {
-  ASSIGN_OR_RETURN(const Florence2Config sizes, read_config(config));
+  ASSIGN_OR_RETURN(const Florence2Config sizes, read_florence2_config(config));
   weights->set_optional_prefix("model.");
   std::shared_ptr<const DavitTower> tower;
   if (has_encoder(options.part)) {

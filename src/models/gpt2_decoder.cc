@@ -27,7 +27,7 @@ struct Gpt2Config {
 };
 
 // reorder_and_upcast_attn changes the order of roundings in 16 bits alone, and is not read.
-StatusOr<Gpt2Config> read_config(const Json& config, const std::string& file) {
+StatusOr<Gpt2Config> read_gpt2_decoder_config(const Json& config, const std::string& file) {
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20;
   const ConfigReader reader(config, file);
   Gpt2Config out;
@@ -52,9 +52,9 @@ StatusOr<Gpt2Config> read_config(const Json& config, const std::string& file) {
   return out;
 }
 
-class Loader final {
+class Gpt2DecoderLoader final {
  public:
-  Loader(const Gpt2Config& config, WeightMap& weights, const ModelLoadOptions& options)
+  Gpt2DecoderLoader(const Gpt2Config& config, WeightMap& weights, const ModelLoadOptions& options)
       : config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
 
   StatusOr<Decoder> load() {
@@ -149,7 +149,7 @@ class Gpt2Decoder final : public TextDecoder {
   }
 
   StatusOr<Decoder> load(WeightMap& weights, const ModelLoadOptions& options) const override {
-    return Loader(config_, weights, options).load();
+    return Gpt2DecoderLoader(config_, weights, options).load();
   }
 
  private:
@@ -159,7 +159,7 @@ class Gpt2Decoder final : public TextDecoder {
 }  // namespace
 
 StatusOr<std::unique_ptr<TextDecoder>> make_gpt2_decoder(const Json& config, const std::string& file) {
-  ASSIGN_OR_RETURN(const Gpt2Config sizes, read_config(config, file));
+  ASSIGN_OR_RETURN(const Gpt2Config sizes, read_gpt2_decoder_config(config, file));
   return std::unique_ptr<TextDecoder>(std::make_unique<Gpt2Decoder>(sizes));
 }
 

@@ -98,10 +98,10 @@ Status read_rope(const Json& object, const ConfigReader& reader, MllamaDecoderCo
   return ok_status();
 }
 
-class Loader final {
+class MllamaDecoderLoader final {
  public:
-  Loader(const MllamaDecoderConfig& config, const std::string& prefix, WeightMap& weights,
-         const ModelLoadOptions& options)
+  MllamaDecoderLoader(const MllamaDecoderConfig& config, const std::string& prefix, WeightMap& weights,
+                      const ModelLoadOptions& options)
       : config_(config), sizes_(config.sizes), prefix_(prefix), weights_(weights), options_(options) {}
 
   StatusOr<Decoder> load(const std::string& head_name) {
@@ -185,7 +185,7 @@ StatusOr<MllamaDecoderConfig> read_mllama_decoder(const ModelConfig& config) {
 
 StatusOr<Decoder> load_mllama_decoder(const MllamaDecoderConfig& config, const std::string& prefix,
                                       const std::string& head, WeightMap& weights, const ModelLoadOptions& options) {
-  return Loader(config, prefix, weights, options).load(head);
+  return MllamaDecoderLoader(config, prefix, weights, options).load(head);
 }
 
 }  // namespace transept

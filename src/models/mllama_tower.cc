@@ -200,10 +200,10 @@ class TowerInput final : public EncoderInput {
   std::vector<int32_t> all_positions_;
 };
 
-class Loader final {
+class MllamaTowerLoader final {
  public:
-  Loader(const MllamaTowerConfig& config, const std::string& prefix, WeightMap& weights,
-         const ModelLoadOptions& options)
+  MllamaTowerLoader(const MllamaTowerConfig& config, const std::string& prefix, WeightMap& weights,
+                    const ModelLoadOptions& options)
       : config_(config), prefix_(prefix), weights_(weights), options_(options) {}
 
   StatusOr<Encoder> load(const std::string& projector_prefix) {
@@ -345,7 +345,7 @@ StatusOr<MllamaTowerConfig> read_mllama_tower(const ModelConfig& config, int64_t
 
 StatusOr<Encoder> load_mllama_tower(const MllamaTowerConfig& config, const std::string& prefix,
                                     const std::string& projector, WeightMap& weights, const ModelLoadOptions& options) {
-  return Loader(config, prefix, weights, options).load(projector);
+  return MllamaTowerLoader(config, prefix, weights, options).load(projector);
 }
 
 }  // namespace transept

@@ -64,7 +64,7 @@ Status read_rope(const ModelConfig& config, const ConfigReader& reader, Moonshin
   return reader.error("partial_rotary_factor", str_cat(factor, " of ", out.head_dim, " columns are no pairs"));
 }
 
-StatusOr<MoonshineConfig> read_config(const ModelConfig& config) {
+StatusOr<MoonshineConfig> read_moonshine_config(const ModelConfig& config) {
   constexpr int64_t kMaxLayers = 1000, kMaxDim = 1 << 20;
   const ConfigReader reader(config.raw, config.path + "/config.json");
   MoonshineConfig out;
@@ -140,9 +140,9 @@ class WaveInput final : public EncoderInput {
   Conv1d conv2_, conv3_;
 };
 
-class Loader final {
+class MoonshineLoader final {
  public:
-  Loader(const MoonshineConfig& config, WeightMap& weights, const ModelLoadOptions& options)
+  MoonshineLoader(const MoonshineConfig& config, WeightMap& weights, const ModelLoadOptions& options)
       : config_(config),
         weights_(weights),
         packing_(options.packing),
@@ -272,9 +272,9 @@ class Loader final {
 
 StatusOr<std::unique_ptr<Model>> load_moonshine(const ModelConfig& config, std::shared_ptr<WeightMap> weights,
                                                 const ModelLoadOptions& options) {
-  ASSIGN_OR_RETURN(const MoonshineConfig sizes, read_config(config));
+  ASSIGN_OR_RETURN(const MoonshineConfig sizes, read_moonshine_config(config));
   weights->set_optional_prefix("model.");
-  ASSIGN_OR_RETURN(EncoderDecoderParts parts, Loader(sizes, *weights, options).load());
+  ASSIGN_OR_RETURN(EncoderDecoderParts parts, MoonshineLoader(sizes, *weights, options).load());
   return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }
 

@@ -34,7 +34,8 @@ Status check_widths(const ConfigReader& reader, const Pix2StructTextConfig& conf
   return reader.error("hidden_size", str_cat(config.width, ", and vision_config makes rows of ", context.tower_width));
 }
 
-StatusOr<Pix2StructTextConfig> read_config(const Json& config, const std::string& file, const DecoderContext& context) {
+StatusOr<Pix2StructTextConfig> read_pix2struct_decoder_config(const Json& config, const std::string& file,
+                                                              const DecoderContext& context) {
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxHeadDim = 1024, kMaxDim = 1 << 20;
   const ConfigReader reader(config, file);
   Pix2StructTextConfig out;
@@ -59,9 +60,9 @@ StatusOr<Pix2StructTextConfig> read_config(const Json& config, const std::string
   return out;
 }
 
-class Loader final {
+class Pix2StructDecoderLoader final {
  public:
-  Loader(const Pix2StructTextConfig& config, WeightMap& weights, const ModelLoadOptions& options)
+  Pix2StructDecoderLoader(const Pix2StructTextConfig& config, WeightMap& weights, const ModelLoadOptions& options)
       : config_(config), weights_(weights), packing_(options.packing), attention_(options.attention) {}
 
   StatusOr<Decoder> load() {
@@ -157,7 +158,7 @@ class Pix2StructDecoder final : public TextDecoder {
   }
 
   StatusOr<Decoder> load(WeightMap& weights, const ModelLoadOptions& options) const override {
-    return Loader(config_, weights, options).load();
+    return Pix2StructDecoderLoader(config_, weights, options).load();
   }
 
  private:
@@ -168,7 +169,7 @@ class Pix2StructDecoder final : public TextDecoder {
 
 StatusOr<std::unique_ptr<TextDecoder>> make_pix2struct_decoder(const Json& config, const std::string& file,
                                                                const DecoderContext& context) {
-  ASSIGN_OR_RETURN(const Pix2StructTextConfig sizes, read_config(config, file, context));
+  ASSIGN_OR_RETURN(const Pix2StructTextConfig sizes, read_pix2struct_decoder_config(config, file, context));
   return std::unique_ptr<TextDecoder>(std::make_unique<Pix2StructDecoder>(sizes));
 }
 

@@ -24,7 +24,7 @@ struct Pix2StructTowerConfig {
   float epsilon = 1e-6f;
 };
 
-StatusOr<Pix2StructTowerConfig> read_config(const Json& config, const std::string& file) {
+StatusOr<Pix2StructTowerConfig> read_pix2struct_tower_config(const Json& config, const std::string& file) {
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxHeadDim = 1024, kMaxDim = 1 << 20;
   const ConfigReader reader(config, file);
   Pix2StructTowerConfig out;
@@ -116,10 +116,10 @@ class FlatPatchInput final : public EncoderInput {
   Embedding rows_, columns_;
 };
 
-class Loader final {
+class Pix2StructTowerLoader final {
  public:
-  Loader(const Pix2StructTowerConfig& config, const std::string& prefix, WeightMap& weights,
-         const ModelLoadOptions& options)
+  Pix2StructTowerLoader(const Pix2StructTowerConfig& config, const std::string& prefix, WeightMap& weights,
+                        const ModelLoadOptions& options)
       : config_(config), prefix_(prefix), weights_(weights), options_(options) {}
 
   StatusOr<Encoder> load() {
@@ -191,7 +191,7 @@ class Pix2StructTower final : public VisionTower {
 
   StatusOr<Encoder> load(const std::string& prefix, WeightMap& weights,
                          const ModelLoadOptions& options) const override {
-    return Loader(config_, prefix, weights, options).load();
+    return Pix2StructTowerLoader(config_, prefix, weights, options).load();
   }
 
  private:
@@ -201,7 +201,7 @@ class Pix2StructTower final : public VisionTower {
 }  // namespace
 
 StatusOr<std::unique_ptr<VisionTower>> make_pix2struct_tower(const Json& config, const std::string& file) {
-  ASSIGN_OR_RETURN(const Pix2StructTowerConfig sizes, read_config(config, file));
+  ASSIGN_OR_RETURN(const Pix2StructTowerConfig sizes, read_pix2struct_tower_config(config, file));
   return std::unique_ptr<VisionTower>(std::make_unique<Pix2StructTower>(sizes));
 }
 

@@ -124,10 +124,10 @@ Status read_rope(const Json& object, const ConfigReader& reader, Qwen2DecoderCon
 
 // ---- weights
 
-class Loader final {
+class Qwen2DecoderLoader final {
  public:
-  Loader(const Qwen2DecoderConfig& config, const std::string& prefix, WeightMap& weights,
-         const ModelLoadOptions& options)
+  Qwen2DecoderLoader(const Qwen2DecoderConfig& config, const std::string& prefix, WeightMap& weights,
+                     const ModelLoadOptions& options)
       : config_(config),
         sizes_{config.dim, config.hidden_dim, config.heads, config.kv_heads, config.activation, config.epsilon, true},
         prefix_(prefix),
@@ -188,7 +188,7 @@ StatusOr<Qwen2DecoderConfig> read_qwen2_decoder(const ModelConfig& config) {
 
 StatusOr<Decoder> load_qwen2_decoder(const Qwen2DecoderConfig& config, const std::string& prefix, WeightMap& weights,
                                      const ModelLoadOptions& options) {
-  return Loader(config, prefix, weights, options).load();
+  return Qwen2DecoderLoader(config, prefix, weights, options).load();
 }
 
 }  // namespace transept

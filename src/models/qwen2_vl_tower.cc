@@ -97,7 +97,7 @@ Status read_sizes(const ConfigReader& reader, TowerConfig& out) {
   return ok_status();
 }
 
-StatusOr<TowerConfig> read_config(const ModelConfig& config, Qwen2VlKind kind) {
+StatusOr<TowerConfig> read_qwen2_vl_tower_config(const ModelConfig& config, Qwen2VlKind kind) {
   TowerConfig out;
   out.kind = kind;
   ASSIGN_OR_RETURN(out.pictures, read_qwen2_vl_pictures(config));
@@ -239,9 +239,10 @@ class TowerInput final : public EncoderInput {
   Linear up_, down_;  // the merger's
 };
 
-class Loader final {
+class Qwen2VlTowerLoader final {
  public:
-  Loader(const TowerConfig& config, const std::string& prefix, WeightMap& weights, const ModelLoadOptions& options)
+  Qwen2VlTowerLoader(const TowerConfig& config, const std::string& prefix, WeightMap& weights,
+                     const ModelLoadOptions& options)
       : config_(config), prefix_(prefix), weights_(weights), options_(options) {}
 
   StatusOr<Encoder> load() {
@@ -343,7 +344,7 @@ class Qwen2VlTower final : public VisionTower {
 
   StatusOr<Encoder> load(const std::string& prefix, WeightMap& weights,
                          const ModelLoadOptions& options) const override {
-    return Loader(config_, prefix, weights, options).load();
+    return Qwen2VlTowerLoader(config_, prefix, weights, options).load();
   }
 
  private:
@@ -353,7 +354,7 @@ class Qwen2VlTower final : public VisionTower {
 }  // namespace
 
 StatusOr<std::unique_ptr<VisionTower>> make_qwen2_vl_tower(const ModelConfig& config, Qwen2VlKind kind) {
-  ASSIGN_OR_RETURN(TowerConfig sizes, read_config(config, kind));
+  ASSIGN_OR_RETURN(TowerConfig sizes, read_qwen2_vl_tower_config(config, kind));
   return std::unique_ptr<VisionTower>(std::make_unique<Qwen2VlTower>(std::move(sizes)));
 }
 

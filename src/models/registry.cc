@@ -8,13 +8,13 @@
 namespace transept {
 namespace {
 
-using Loader = StatusOr<std::unique_ptr<Model>> (*)(const ModelConfig&, std::shared_ptr<WeightMap>,
-                                                    const ModelLoadOptions&);
+using ModelLoader = StatusOr<std::unique_ptr<Model>> (*)(const ModelConfig&, std::shared_ptr<WeightMap>,
+                                                         const ModelLoadOptions&);
 
 struct Family {
   std::string_view model_type;
   std::string_view architecture;
-  Loader load;
+  ModelLoader load;
   FamilyKind kind;
 };
 

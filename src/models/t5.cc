@@ -61,7 +61,7 @@ Status read_head(const ConfigReader& reader, const Variant& variant, const Weigh
   return ok_status();
 }
 
-StatusOr<T5Config> read_config(const ModelConfig& config, const Variant& variant, const WeightMap& weights) {
+StatusOr<T5Config> read_t5_config(const ModelConfig& config, const Variant& variant, const WeightMap& weights) {
   const ConfigReader reader(config.raw, config.path + "/config.json");
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20;
   T5Config t5;
@@ -247,7 +247,7 @@ class T5Loader final {
 
 StatusOr<std::unique_ptr<Model>> load(const Variant& variant, const ModelConfig& config,
                                       std::shared_ptr<WeightMap> weights, const ModelLoadOptions& options) {
-  ASSIGN_OR_RETURN(const T5Config t5, read_config(config, variant, *weights));
+  ASSIGN_OR_RETURN(const T5Config t5, read_t5_config(config, variant, *weights));
   ASSIGN_OR_RETURN(EncoderDecoderParts parts, T5Loader(t5, variant, *weights, options).load());
   return make_encoder_decoder_model(std::move(parts), std::move(weights));
 }

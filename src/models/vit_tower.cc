@@ -43,7 +43,7 @@ Status read_pictures(const Json& config, const ConfigReader& reader, VitConfig& 
                                             ModelSpec::kMaxPositions, " allowed"));
 }
 
-StatusOr<VitConfig> read_config(const Json& config, const std::string& file) {
+StatusOr<VitConfig> read_vit_tower_config(const Json& config, const std::string& file) {
   constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20;
   const ConfigReader reader(config, file);
   VitConfig out;
@@ -86,9 +86,10 @@ constexpr LayerNames kPublished = {"encoder.layer.", "attention.query",    "atte
                                    "output.dense",   "intermediate.dense", "output.dense"};
 constexpr LayerNames kByClass = {"layers.", "q_proj", "k_proj", "v_proj", "o_proj", "mlp.fc1", "mlp.fc2"};
 
-class Loader final {
+class VitTowerLoader final {
  public:
-  Loader(const VitConfig& config, const std::string& prefix, WeightMap& weights, const ModelLoadOptions& options)
+  VitTowerLoader(const VitConfig& config, const std::string& prefix, WeightMap& weights,
+                 const ModelLoadOptions& options)
       : config_(config), prefix_(prefix), weights_(weights), options_(options) {}
 
   StatusOr<Encoder> load() {
@@ -162,7 +163,7 @@ class VitTower final : public VisionTower {
 
   StatusOr<Encoder> load(const std::string& prefix, WeightMap& weights,
                          const ModelLoadOptions& options) const override {
-    return Loader(config_, prefix, weights, options).load();
+    return VitTowerLoader(config_, prefix, weights, options).load();
   }
 
  private:
@@ -172,7 +173,7 @@ class VitTower final : public VisionTower {
 }  // namespace
 
 StatusOr<std::unique_ptr<VisionTower>> make_vit_tower(const Json& config, const std::string& file) {
-  ASSIGN_OR_RETURN(const VitConfig sizes, read_config(config, file));
+  ASSIGN_OR_RETURN(const VitConfig sizes, read_vit_tower_config(config, file));
   return std::unique_ptr<VisionTower>(std::make_unique<VitTower>(sizes));
 }
 

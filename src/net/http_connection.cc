@@ -1,16 +1,15 @@
 #include "net/http_connection.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <random>
 #include <utility>
 
 #include "base/log.h"
+#include "net/as_tuple.h"
 #include "net/http_chars.h"
 #include "net/websocket_handshake.h"
 
@@ -19,8 +18,6 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 // Requests that came before their turn; a client that sends more waits, and is not seen to go meanwhile.
 constexpr size_t kMaxPipelinedBytes = 64 << 10;
@@ -289,9 +286,9 @@ asio::awaitable<HttpConnection::Input> HttpConnection::read_body(HttpRequestPars
   }
   const TimePoint begin = SteadyClock().now();
   while (parser.state() == HttpRequestParser::State::kBody) {
-    const Milliseconds earned(1000 * parser.num_body_bytes() / kMinBodyBytesPerSecond);
-    const auto passed = std::chrono::duration_cast<Milliseconds>(SteadyClock().now() - begin);
-    const Milliseconds left = context_.options.body_timeout + earned - passed;
+    const std::chrono::milliseconds earned(1000 * parser.num_body_bytes() / kMinBodyBytesPerSecond);
+    const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock().now() - begin);
+    const std::chrono::milliseconds left = context_.options.body_timeout + earned - passed;
     if (left.count() <= 0) co_return Input::kTimedOut;
     arm(std::min(left, context_.options.body_timeout), false);
     const Input input = co_await read_more();
@@ -390,7 +387,7 @@ asio::awaitable<void> HttpConnection::linger() {
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
   const TimePoint end = SteadyClock().now() + kLingerTimeout;
   for (size_t num_read = input_.size(); !error && num_read < kMaxLingerBytes; num_read += input_.size()) {
-    const auto left = std::chrono::duration_cast<Milliseconds>(end - SteadyClock().now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock().now());
     if (left.count() <= 0) break;
     arm(std::min(left, linger_idle_timeout_), false);
     input_.clear();
@@ -513,7 +510,7 @@ void HttpConnection::on_wake() {
   wake_.cancel();
 }
 
-void HttpConnection::arm(Milliseconds timeout, bool is_write) {
+void HttpConnection::arm(std::chrono::milliseconds timeout, bool is_write) {
   deadline_.expires_after(timeout);
   // A handler may be on its way already when its deadline is moved.
   deadline_.async_wait([self = shared_from_this(), number = ++deadline_number_, is_write](const error_code& error) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -13,7 +12,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <new>
 #include <optional>
@@ -26,6 +24,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strings.h"
+#include "net/as_tuple.h"
 #include "net/http_connection.h"
 
 namespace transept {
@@ -34,8 +33,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 std::string text_of(const tcp::endpoint& endpoint) {
   const std::string address = endpoint.address().to_string();

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "net/as_tuple.h"
 
 namespace transept {
 namespace {
@@ -20,10 +20,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-using Steady = std::chrono::steady_clock;
-using Milliseconds = std::chrono::milliseconds;
-
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
 
@@ -45,7 +41,7 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
   struct Direction {
     tcp::socket& from;
     tcp::socket& to;
-    std::optional<Steady::time_point> read_begin, write_begin;
+    std::optional<TimePoint> read_begin, write_begin;
     uint64_t num_bytes = 0;  // that were passed on
     bool has_ended = false;  // the end of `from` was read
   };
@@ -55,7 +51,7 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
   asio::awaitable<void> pass(Direction& direction, std::string first_bytes);
   asio::awaitable<error_code> write(Direction& direction, std::string_view bytes);
   asio::awaitable<void> watch();
-  void check(Steady::time_point now);
+  void check(TimePoint now);
   void end_direction(const Direction& direction);
   void drop(bool reset);
 
@@ -65,8 +61,8 @@ class TunnelConnection::Impl final : public std::enable_shared_from_this<Impl> {
   Tunnel tunnel_;
   asio::steady_timer poll_, end_wake_;
   Direction to_server_{.from = client_, .to = server_}, to_client_{.from = server_, .to = client_};
-  std::optional<Steady::time_point> half_open_begin_;  // since when the server hears nothing any more
-  int num_tasks_ = 0;                                  // coroutines beside run()
+  std::optional<TimePoint> half_open_begin_;  // since when the server hears nothing any more
+  int num_tasks_ = 0;                         // coroutines beside run()
   bool must_end_ = false, was_ended_ = false;
 };
 
@@ -118,7 +114,7 @@ asio::awaitable<void> TunnelConnection::Impl::pass(Direction& direction, std::st
   while (!error && !must_end_) {
     error = co_await write(direction, bytes);
     if (error || must_end_ || direction.has_ended) break;
-    direction.read_begin = Steady::now();
+    direction.read_begin = steady_now();
     size_t num_read = 0;
     std::tie(error, num_read) = co_await direction.from.async_read_some(asio::buffer(buffer), kAsTuple);
     direction.read_begin.reset();
@@ -131,7 +127,7 @@ asio::awaitable<void> TunnelConnection::Impl::pass(Direction& direction, std::st
 asio::awaitable<error_code> TunnelConnection::Impl::write(Direction& direction, std::string_view bytes) {
   error_code error;
   while (!bytes.empty() && !error) {
-    direction.write_begin = Steady::now();
+    direction.write_begin = steady_now();
     size_t num_written = 0;
     std::tie(error, num_written) = co_await direction.to.async_write_some(asio::buffer(bytes), kAsTuple);
     direction.write_begin.reset();
@@ -147,23 +143,25 @@ void TunnelConnection::Impl::end_direction(const Direction& direction) {
     return was_ended_ ? end() : drop(false);
   }
   // What the server has said already still goes to the client.
-  half_open_begin_ = Steady::now();
+  half_open_begin_ = steady_now();
   error_code ignored;
   server_.shutdown(tcp::socket::shutdown_send, ignored);
 }
 
 asio::awaitable<void> TunnelConnection::Impl::watch() {
-  const Milliseconds shortest = std::min({options_.write_timeout, tunnel_.max_silence, tunnel_.max_half_open});
-  const Milliseconds interval = std::clamp(shortest / 4, Milliseconds(5), Milliseconds(1000));
+  const std::chrono::milliseconds shortest =
+      std::min({options_.write_timeout, tunnel_.max_silence, tunnel_.max_half_open});
+  const std::chrono::milliseconds interval =
+      std::clamp(shortest / 4, std::chrono::milliseconds(5), std::chrono::milliseconds(1000));
   while (!must_end_) {
     poll_.expires_after(interval);
     [[maybe_unused]] const auto ignored = co_await poll_.async_wait(kAsTuple);
-    if (!must_end_) check(Steady::now());
+    if (!must_end_) check(steady_now());
   }
 }
 
-void TunnelConnection::Impl::check(Steady::time_point now) {
-  const auto is_over = [now](const std::optional<Steady::time_point>& begin, Milliseconds limit) {
+void TunnelConnection::Impl::check(TimePoint now) {
+  const auto is_over = [now](const std::optional<TimePoint>& begin, std::chrono::milliseconds limit) {
     return begin.has_value() && now - *begin > limit;
   };
   if (is_over(to_client_.write_begin, options_.write_timeout)) return drop(true);

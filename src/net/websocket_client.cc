@@ -1,6 +1,5 @@
 #include "net/websocket_client.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/detached.hpp>
@@ -8,7 +7,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -17,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "net/as_tuple.h"
 #include "net/http_chars.h"
 
 namespace transept {
@@ -28,7 +27,6 @@ namespace websocket = beast::websocket;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr uint16_t kBroken = 1006;
 
 }  // namespace

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/websocket/stream.hpp>
@@ -17,8 +15,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "net/as_tuple.h"
 #include "net/http_response_head.h"
 #include "net/websocket_outbox.h"
 #include "net/websocket_transport.h"
@@ -30,18 +30,15 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace websocket = beast::websocket;
 using boost::system::error_code;
-using Steady = std::chrono::steady_clock;
-using Milliseconds = std::chrono::milliseconds;
 
-constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr uint64_t kMinMessageBytesPerSecond = 1 << 10;
 constexpr int kMaxUnansweredPings = 2;
 
 // Deadlines are looked at this often.
-Milliseconds poll_interval(const HttpServerOptions& options) {
-  const Milliseconds shortest = std::min(
+std::chrono::milliseconds poll_interval(const HttpServerOptions& options) {
+  const std::chrono::milliseconds shortest = std::min(
       {options.websocket_ping_interval, options.websocket_close_timeout, options.write_timeout, options.body_timeout});
-  return std::clamp(shortest / 4, Milliseconds(5), Milliseconds(1000));
+  return std::clamp(shortest / 4, std::chrono::milliseconds(5), std::chrono::milliseconds(1000));
 }
 
 // What Beast has to see of a request that is checked: it makes the answer from it. Extensions are left out.
@@ -105,8 +102,8 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
   void tell_handler(const Call& call);
   uint16_t code_of(const error_code& error) const;
   void note_read_error(const error_code& error);
-  void check(Steady::time_point now, Steady::duration passed);
-  void check_message(Steady::duration passed);
+  void check(TimePoint now, Duration passed);
+  void check_message(Duration passed);
   void refuse_fragments();
   void check_silence();
   void on_wake();
@@ -128,9 +125,9 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
   bool has_ended_close_ = false, was_closed_ = false, was_too_slow_ = false;
   uint16_t end_code_ = WebSocketCode::kBroken;
   std::optional<WebSocketOutbox::Close> sent_close_;
-  Steady::time_point close_begin_{};
+  TimePoint close_begin_{};
   // Times in which the client could be heard.
-  Steady::duration message_age_{}, message_pause_{}, since_ping_{};
+  Duration message_age_{}, message_pause_{}, since_ping_{};
   uint64_t num_messages_seen_ = 0, num_message_bytes_seen_ = 0, num_bytes_seen_ = 0;
   int num_unanswered_pings_ = 0;
 };
@@ -311,7 +308,7 @@ asio::awaitable<void> WebSocketConnection::Impl::write_messages() {
       std::tie(error, std::ignore) = co_await stream_->async_write(asio::buffer(message->bytes), kAsTuple);
     } else if (close.has_value()) {
       sent_close_ = close;
-      close_begin_ = Steady::now();
+      close_begin_ = steady_now();
       const websocket::close_reason reason(static_cast<websocket::close_code>(close->code), close->why);
       std::tie(error) = co_await stream_->async_close(reason, kAsTuple);
       has_ended_close_ = true;
@@ -328,17 +325,17 @@ asio::awaitable<void> WebSocketConnection::Impl::write_messages() {
 // ---- Deadlines
 
 asio::awaitable<void> WebSocketConnection::Impl::watch() {
-  const Milliseconds interval = poll_interval(options_);
-  Steady::time_point last = Steady::now();
+  const std::chrono::milliseconds interval = poll_interval(options_);
+  TimePoint last = steady_now();
   while (!must_end_) {
     poll_.expires_after(interval);
     co_await wait_for(poll_);
-    const Steady::time_point now = Steady::now();
+    const TimePoint now = steady_now();
     if (!must_end_) check(now, now - std::exchange(last, now));
   }
 }
 
-void WebSocketConnection::Impl::check(Steady::time_point now, Steady::duration passed) {
+void WebSocketConnection::Impl::check(TimePoint now, Duration passed) {
   const auto write_begin = transport().write_begin();
   if (write_begin.has_value() && now - *write_begin > options_.write_timeout) {
     was_too_slow_ = true;
@@ -351,7 +348,7 @@ void WebSocketConnection::Impl::check(Steady::time_point now, Steady::duration p
   check_silence();
 }
 
-void WebSocketConnection::Impl::check_message(Steady::duration passed) {
+void WebSocketConnection::Impl::check_message(Duration passed) {
   const WebSocketFrameCounter& frames = transport().frames();
   if (!frames.is_in_message() || std::exchange(num_messages_seen_, frames.num_messages()) != frames.num_messages()) {
     message_age_ = message_pause_ = {};
@@ -360,8 +357,8 @@ void WebSocketConnection::Impl::check_message(Steady::duration passed) {
   const uint64_t num_bytes = frames.num_payload_bytes();
   message_age_ += passed;
   message_pause_ =
-      std::exchange(num_message_bytes_seen_, num_bytes) == num_bytes ? message_pause_ + passed : Steady::duration();
-  const Milliseconds earned(1000 * (num_bytes / kMinMessageBytesPerSecond));
+      std::exchange(num_message_bytes_seen_, num_bytes) == num_bytes ? message_pause_ + passed : Duration();
+  const std::chrono::milliseconds earned(1000 * (num_bytes / kMinMessageBytesPerSecond));
   if (frames.num_frames() > kMaxFragments) {
     refuse_fragments();
   } else if (message_pause_ > options_.body_timeout || message_age_ > options_.body_timeout + earned) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "proxy/proxy_responses.h"
 
 namespace transept {
 namespace {
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 TicketOffers::Options offers_of(const HeldInputs::Options& options) {
   TicketOffers::Options offers = options.offers;

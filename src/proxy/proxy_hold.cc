@@ -1,6 +1,7 @@
 // What a proxy does with a request that it holds, before it is forwarded.
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "net/http_chars.h"
 #include "proxy/proxy_service.h"
@@ -15,8 +16,6 @@ constexpr Duration kNoEncoder = std::chrono::seconds(1);  // how long encodes ar
 constexpr size_t kMaxWelcome = 4096;
 // Of a prompt, beside the body: as it is split, and as it is fetched.
 constexpr size_t kCopies = 2;
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 // What a decode instance lets clients in by.
 std::string credentials(const HttpRequest& request) {

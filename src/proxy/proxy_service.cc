@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "net/ending_responder.h"
@@ -16,8 +17,6 @@ namespace {
 
 constexpr size_t kMaxToldBytes = size_t{64} << 10;  // of what encode instances say
 constexpr auto kUnsentLook = std::chrono::milliseconds(5);
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 HttpResponse health(std::string_view status, int code) {
   Json body = Json::object();

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <thread>
 
+#include "base/clock.h"
 #include "disagg/local_broker.h"
 #include "disagg/redis_broker.h"
 
@@ -11,8 +12,6 @@ namespace {
 
 constexpr std::string_view kLocal = "local:";
 constexpr auto kAskAgain = std::chrono::milliseconds(50);
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 StatusOr<std::shared_ptr<Broker>> connect_once(const std::string& url, const std::string& ns,
                                                const std::shared_ptr<std::atomic<int64_t>>& num_too_large) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "request/request.h"
 #include "startup/connect_broker.h"
@@ -14,8 +15,6 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 64;  // a name of a transfer holds it, an incarnation and a number
 constexpr Duration kBrokerMayBeAway = std::chrono::seconds(5);
-
-TimePoint steady_now() { return std::chrono::steady_clock::now(); }
 
 uint64_t draw_incarnation() {
   std::random_device random;
