@@ -2,7 +2,8 @@
 """./dev check: everything that CI runs, step by step. Closes with `N passed, N failed`.
 
 Every step counts as one, and the cases inside it count too. A step that has nothing to do yet says so and counts for
-nothing. What needs the release build alone, and waits much, runs in a lane of its own beside the builds with sanitizers.
+nothing. Once the release build is there, steps run in three lanes side by side: suites, what needs the release build alone
+and waits much, and builds with sanitizers. These compile with what the suites leave of the processors, which is a third.
 """
 import argparse
 import shutil
@@ -41,7 +42,8 @@ SLOWEST = 6  # groups of cases whose seconds a step prints
 class Step:
     name: str
     run: Callable[[], Result]
-    beside: bool = False  # in the second lane, which begins when the release build is there
+    lane: str = "suites"  # suites, beside or builds
+    needs: str = ""  # the step of another lane that must be done; it is run with this one
     slow: bool = False  # for --slow alone
 
 
@@ -49,13 +51,15 @@ def of_problems(problems):
     return Result(failed=len(problems), notes=problems)
 
 
-def build(preset, *targets):
-    """Compiles; the step fails with the compiler's words."""
+def build_step(preset, targets=None, idle=False):
+    """Configures and compiles: all, or what `targets` returns then. idle: by what other steps leave of the processors."""
     log = LOGS / f"build-{preset}.log"
     log.unlink(missing_ok=True)
-    commands = [configure_command(preset), ["cmake", "--build", f"build/{preset}", "-j", str(jobs())]]
-    commands[1] += ["--target", *targets] if targets else []
-    return all(suites.run_logged(command, log) for command in commands)
+    good = suites.run_logged(configure_command(preset), log)
+    if good:
+        command = [*(["nice", "-n", "19"] if idle else []), "cmake", "--build", f"build/{preset}", "-j", str(jobs())]
+        good = suites.run_logged([*command, *(["--target", *targets()] if targets else [])], log)
+    return Result() if good else Result(failed=1, notes=tail(log))
 
 
 def targets_of(preset):
@@ -64,12 +68,6 @@ def targets_of(preset):
                             text=True, check=True).stdout
     names = {line.split(":")[0] for line in listed.splitlines()}
     return sorted(name for name in names if "/" not in name and not name.startswith("cmake_"))
-
-
-def build_step(preset, *targets):
-    if not build(preset, *targets):
-        return Result(failed=1, notes=tail(LOGS / f"build-{preset}.log"))
-    return Result()
 
 
 def single_step():
@@ -151,25 +149,24 @@ def clients_step():
     return with_log("clients", lambda log: suites.client_tests(binary, log))
 
 
+def sanitized_build_step(preset, labels=(), fuzzers=False):
+    """A preset's tests (of the folders given), its binary and its fuzz targets, compiled beside other steps."""
+    def targets():
+        known = targets_of(preset)
+        wanted = [t for t in known if t.endswith("_test") and (not labels or t[:-5] in labels)]
+        wanted += ["transept"] if "transept" in known and preset in ("debug", "asan") else []
+        return wanted + [t for t in known if fuzzers and t.endswith("_fuzz")]
+    return build_step(preset, targets, idle=True)
+
+
 def sanitized_step(preset, labels=()):
-    """Builds a preset's tests (of the folders given) and runs them."""
-    if not suites.run_logged(configure_command(preset), LOGS / f"build-{preset}.log"):
-        return Result(failed=1, notes=tail(LOGS / f"build-{preset}.log"))
-    known = targets_of(preset)
-    wanted = [t for t in known if t.endswith("_test") and (not labels or t[:-5] in labels)]
-    wanted += ["transept"] if "transept" in known and preset in ("debug", "asan") else []
-    built = build_step(preset, *wanted)
-    if built.failed or not wanted:
-        return built
+    """Runs a preset's tests (of the folders given)."""
     return must_have_run(with_fresh_log(f"test-{preset}", lambda log: run_unit_tests(preset, log, labels)))
 
 
 def fuzz_step(seconds):
     """The targets of the asan build."""
     targets = [t for t in targets_of("asan") if t.endswith("_fuzz")]
-    built = build_step("asan", *targets)
-    if built.failed:
-        return built
     with ThreadPoolExecutor(jobs()) as pool:
         failures = [name for name, good in zip(targets, pool.map(lambda target: fuzz(target, seconds), targets)) if not good]
     notes = [f"{len(targets)} targets of {seconds} s: {', '.join(targets)}"]
@@ -193,25 +190,28 @@ def fuzz(target, seconds):
 
 
 def steps(base, slow, fuzz_seconds):
-    matrix = ["--full"] if slow else []
+    matrix, threaded = ["--full"] if slow else [], THREADED if slow else THREADS
     return [
         Step("build release", lambda: build_step("release")),
-        Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()]), beside=True),
-        Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), beside=True),
-        Step("texts", lambda: of_problems(check_text.check_tree()), beside=True),
-        Step("tools", lambda: with_fresh_log("tools", suites.python_tests), beside=True),
+        Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()]), lane="beside"),
+        Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), lane="beside"),
+        Step("texts", lambda: of_problems(check_text.check_tree()), lane="beside"),
+        Step("tools", lambda: with_fresh_log("tools", suites.python_tests), lane="beside"),
         Step("unit tests", lambda: must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log)))),
         Step("reference's answers", lambda: golden_step("release", *matrix)),
         Step("shared answers", shared_step),
-        Step("official clients", clients_step, beside=True),
-        Step("clang-tidy", lambda: tidy_step(base), beside=True),
-        Step("asan + ubsan", lambda: sanitized_step("asan")),
-        Step("answers under asan", lambda: golden_step("asan", "--quick")),
-        Step("fuzz", lambda: fuzz_step(fuzz_seconds)),
-        Step("tsan", lambda: sanitized_step("tsan", THREADED if slow else THREADS)),
+        Step("official clients", clients_step, lane="beside"),
+        Step("clang-tidy", lambda: tidy_step(base), lane="beside"),
+        Step("build asan", lambda: sanitized_build_step("asan", fuzzers=True), lane="builds"),
+        Step("build tsan", lambda: sanitized_build_step("tsan", threaded), lane="builds"),
+        Step("asan + ubsan", lambda: sanitized_step("asan"), needs="build asan"),
+        Step("answers under asan", lambda: golden_step("asan", "--quick"), needs="build asan"),
+        Step("fuzz", lambda: fuzz_step(fuzz_seconds), needs="build asan"),
+        Step("tsan", lambda: sanitized_step("tsan", threaded), needs="build tsan"),
         Step("build of single sources", single_step, slow=True),
-        Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), slow=True),
-        Step("answers in debug", lambda: golden_step("debug", "--quick"), slow=True),
+        Step("build debug", lambda: sanitized_build_step("debug", LESS_UNDER_SANITIZERS), lane="builds", slow=True),
+        Step("debug", lambda: sanitized_step("debug", LESS_UNDER_SANITIZERS), needs="build debug", slow=True),
+        Step("answers in debug", lambda: golden_step("debug", "--quick"), needs="build debug", slow=True),
         Step("answers on Vulkan", vulkan_step, slow=True),
         Step("shared checks", shared_checks_step, slow=True),
         *(Step(suite.name, lambda suite=suite: slow_step(suite), slow=True) for suite in SLOW_SUITES),
@@ -239,13 +239,33 @@ def run(step, printing):
 
 
 def run_lanes(chosen):
-    """The steps' (result, verdict)s: the first one, then two lanes side by side."""
+    """The steps' (result, verdict)s: the first one, then the lanes side by side. A step whose build failed is not run."""
     printing = threading.Lock()
     first = [run(step, printing) for step in chosen if step.name == "build release"]
     rest = [step for step in chosen if step.name != "build release"]
-    lanes = [[step for step in rest if step.beside == beside] for beside in (False, True)]
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        return first + [outcome for lane in pool.map(lambda lane: [run(step, printing) for step in lane], lanes) for outcome in lane]
+    done, good = {step.name: threading.Event() for step in rest}, {}
+
+    def run_in_turn(lane):
+        outcomes = []
+        for step in (step for step in rest if step.lane == lane):
+            if step.needs:
+                done[step.needs].wait()
+            if good.get(step.needs, True):
+                outcomes.append(run(step, printing))
+                good[step.name] = not outcomes[-1][0].failed
+            done[step.name].set()
+        return outcomes
+
+    lanes = sorted({step.lane for step in rest})
+    with ThreadPoolExecutor(max(len(lanes), 1)) as pool:
+        return first + [outcome for lane in pool.map(run_in_turn, lanes) for outcome in lane]
+
+
+def chosen_steps(every, names, slow):
+    """The steps of these names, or all but the slow ones, and what they need."""
+    chosen = [step for step in every if (step.name in names if names else slow or not step.slow)]
+    needed = {step.needs for step in chosen}
+    return [step for step in every if step in chosen or step.name in needed]
 
 
 def main():
@@ -265,7 +285,7 @@ def main():
     if unknown:
         parser.error(f"--only: no step {', '.join(sorted(unknown))}; --list names them")
     start = time.monotonic()
-    outcomes = run_lanes([step for step in every if (step.name in wanted if wanted else options.slow or not step.slow)])
+    outcomes = run_lanes(chosen_steps(every, wanted, options.slow))
     passed = sum(result.passed + (verdict == "ok") for result, verdict in outcomes)
     failed = sum(result.failed for result, _ in outcomes)
     print(f"{time.monotonic() - start:.0f} s in all")

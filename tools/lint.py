@@ -20,15 +20,16 @@ WITHOUT_ANALYZER = ("src/net/http_connection.cc", "src/net/http_server.cc", "src
 
 
 COMMANDS = ROOT / "build" / "lint"  # what build/release compiles and how
-# GCC's precompiled headers are none to clang, and without them a source shows that it includes what it uses.
-PRECOMPILED = re.compile(r" -Winvalid-pch| -fpch-preprocess| -include \S+/cmake_pch\.hxx")
+# GCC's precompiled headers are none to clang, and without them a source shows that it includes what it uses. Nor has clang
+# GCC's collector of garbage.
+GCC_ALONE = re.compile(r" -Winvalid-pch| -fpch-preprocess| -include \S+/cmake_pch\.hxx| --param ggc-min-heapsize=\d+")
 
 INCLUDED = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
-def without_precompiled_headers(commands):
-    """Entries of compile_commands.json, without those that only compile such headers."""
-    return [{**entry, "command": PRECOMPILED.sub("", entry["command"])} for entry in commands
+def for_clang(commands):
+    """Entries of compile_commands.json without what GCC alone takes, and without those that only compile such headers."""
+    return [{**entry, "command": GCC_ALONE.sub("", entry["command"])} for entry in commands
             if "cmake_pch.hxx" not in entry["file"]]
 
 
@@ -44,7 +45,7 @@ def one_by_one(commands):
 
 def compiled_sources():
     """Sources that build/release compiles, relative to the root. clang-tidy finds there how."""
-    commands = one_by_one(without_precompiled_headers(json.loads((ROOT / "build" / "release" / "compile_commands.json").read_text())))
+    commands = one_by_one(for_clang(json.loads((ROOT / "build" / "release" / "compile_commands.json").read_text())))
     COMMANDS.mkdir(parents=True, exist_ok=True)
     (COMMANDS / "compile_commands.json").write_text(json.dumps(commands, indent=1))
     sources = {Path(entry["file"]) for entry in commands}
