@@ -95,7 +95,7 @@ Status fit_to_server(Settings& settings) {
   return ok_status();
 }
 
-StatusOr<bool> run(Settings& settings) {
+StatusOr<bool> run_live_bench(Settings& settings) {
   RETURN_IF_ERROR(read_clips(settings.audio, settings.load.clips));
   RETURN_IF_ERROR(fit_to_server(settings));
   const std::vector<LiveSessionMeasure> sessions = run_live_load(settings.load);
@@ -151,7 +151,7 @@ int run_bench_live(const Flags& flags) {
   StatusOr<Settings> settings = settings_of(flags);
   if (!settings.ok()) return usage_error(kName, blame_environment(settings.status(), flags.from_environment()));
   catch_interrupts();
-  const StatusOr<bool> is_good = run(*settings);
+  const StatusOr<bool> is_good = run_live_bench(*settings);
   if (!is_good.ok()) return usage_error(kName, is_good.status());
   if (interrupted()) return kExitInterrupted;
   return *is_good ? kExitOk : kExitSomeFailed;

@@ -100,7 +100,7 @@ struct Outcome {
   bool has_failures = false;
 };
 
-StatusOr<Outcome> run(BenchServeSettings& settings) {
+StatusOr<Outcome> run_serve_bench(BenchServeSettings& settings) {
   ASSIGN_OR_RETURN(const Json server, ask(settings, settings.root + "/version"));
   RETURN_IF_ERROR(fit_to_model(settings));
   const LoadRequests requests(settings.requests);
@@ -150,7 +150,7 @@ int run_bench_serve(const Flags& flags) {
     file.emplace(*std::move(opened));
   }
   catch_interrupts();
-  const StatusOr<Outcome> outcome = run(*settings);
+  const StatusOr<Outcome> outcome = run_serve_bench(*settings);
   if (!outcome.ok()) return usage_error(kName, outcome.status());
   const std::string line = outcome->report.dump() + "\n";
   const std::string& shown = settings->json ? line : outcome->table;

@@ -23,7 +23,7 @@ bool bind_to(int64_t driver) {
   return ::getppid() == driver;
 }
 
-Status run(const std::vector<std::string>& arguments, int rank) {
+Status run_rank(const std::vector<std::string>& arguments, int rank) {
   ASSIGN_OR_RETURN(const Flags flags, Flags::parse(engine_flags(), arguments));
   ASSIGN_OR_RETURN(const EngineConfig config, engine_config(flags));
   if (config.num_nodes > 1) {
@@ -54,7 +54,7 @@ int run_rank_process(const std::vector<std::string>& arguments) {
     return usage_error("rank", invalid_argument("a rank is started by --tensor-parallel-size of another verb alone"));
   }
   if (!bind_to(number(1))) return kExitUsage;
-  const Status status = run({arguments.begin() + 2, arguments.end()}, static_cast<int>(number(0)));
+  const Status status = run_rank({arguments.begin() + 2, arguments.end()}, static_cast<int>(number(0)));
   return status.ok() ? kExitOk : usage_error("rank", status);
 }
 

@@ -50,7 +50,7 @@ int shut_down(Server& server, std::chrono::milliseconds timeout) {
   return kExitSomeFailed;
 }
 
-Status run(const Flags& flags, ServeSettings settings, const EngineConfig& config, int* exit_code) {
+Status run_server(const Flags& flags, ServeSettings settings, const EngineConfig& config, int* exit_code) {
 #ifdef M_ARENA_MAX
   // Dozens of threads would each keep a heap of what they once needed.
   ::mallopt(M_ARENA_MAX, 2);
@@ -166,7 +166,7 @@ int run_serve(const Flags& flags) {
   config->chat_template = settings->chat_template;
   if (settings->options.cache_scope == CacheScope::kOff) config->share_identical_inputs = false;
   int exit_code = kExitOk;
-  const Status status = run(flags, std::move(settings).value(), *config, &exit_code);
+  const Status status = run_server(flags, std::move(settings).value(), *config, &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);
 }
 

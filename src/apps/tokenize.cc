@@ -75,8 +75,8 @@ StatusOr<Json> detokenize(const Tokenizer& tokenizer, int64_t vocab_size, const 
   return answer;
 }
 
-int run(std::string_view verb, const Flags& flags, const std::vector<Json>& bodies,
-        StatusOr<Json> (*answer)(const Tokenizer&, int64_t, const Json&)) {
+int run_tokenizer(std::string_view verb, const Flags& flags, const std::vector<Json>& bodies,
+                  StatusOr<Json> (*answer)(const Tokenizer&, int64_t, const Json&)) {
   const StatusOr<std::string> folder = resolve_model(flags, ModelParts::kTokenizer);
   if (!folder.ok()) return usage_error(verb, folder.status());
   const StatusOr<LoadedTokenizer> loaded = load_model_tokenizer(*folder);
@@ -110,7 +110,7 @@ int run_tokenize(const Flags& flags) {
     body.set("target_lang", flags.text_or("target-lang", ""));
     bodies.push_back(std::move(body));
   }
-  return run("tokenize", flags, bodies, tokenize);
+  return run_tokenizer("tokenize", flags, bodies, tokenize);
 }
 
 int run_detokenize(const Flags& flags) {
@@ -133,7 +133,7 @@ int run_detokenize(const Flags& flags) {
     body.set("skip_special_tokens", *skip_special_tokens);
     bodies.push_back(std::move(body));
   }
-  return run("detokenize", flags, bodies, detokenize);
+  return run_tokenizer("detokenize", flags, bodies, detokenize);
 }
 
 }  // namespace transept

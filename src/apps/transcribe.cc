@@ -170,7 +170,7 @@ Status run_live(const Flags& flags, const Work& work, const SpeechModel& speech,
   return ok_status();
 }
 
-Status run(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
+Status run_transcriptions(const Flags& flags, EngineConfig config, Work work, int* exit_code) {
   config.max_trace_steps = flags.has("stats-json") ? 100000 : 0;
   work.settings.options.seed = config.seed;
   const SteadyClock clock;
@@ -198,7 +198,7 @@ int run_transcribe(const Flags& flags) {
   if (!config.ok()) return usage_error(kVerb, config.status());
   if (work->inputs.empty() && !work->live.has_value()) return kExitOk;  // all done already, or more shards than files
   int exit_code = kExitOk;
-  const Status status = run(flags, std::move(config).value(), std::move(work).value(), &exit_code);
+  const Status status = run_transcriptions(flags, std::move(config).value(), std::move(work).value(), &exit_code);
   return status.ok() ? exit_code : usage_error(kVerb, status);
 }
 

@@ -174,7 +174,7 @@ class Caller final {
   EncodedInput handle_;
 };
 
-void expect_nothing_left(const LLMEngine& engine) {
+void expect_idle(const LLMEngine& engine) {
   const BlockSpaceManager& blocks = engine.scheduler().blocks();
   EXPECT_EQ(blocks.get_num_free_device_blocks(), blocks.num_device_blocks());
   EXPECT_EQ(blocks.get_num_free_host_blocks(), blocks.num_host_blocks());
@@ -219,7 +219,7 @@ TEST_P(AsyncEngineStressTest, NothingLostNothingCrossedNothingLeft) {
   EXPECT_LE(counts.expired, last.counts.expired);
   EXPECT_GT(counts.whole, 0);
 
-  for (const std::unique_ptr<LLMEngine>& left : engine->stop_all()) expect_nothing_left(*left);
+  for (const std::unique_ptr<LLMEngine>& left : engine->stop_all()) expect_idle(*left);
   std::cout << counts.added << " requests: " << counts.whole << " whole, " << counts.aborted << " aborted, "
             << counts.expired << " expired, " << counts.dropped << " dropped; " << counts.refused << " refused; "
             << counts.pieces << " pieces, " << counts.calls << " calls; " << last.stats.num_steps << " steps, "

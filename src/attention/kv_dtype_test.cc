@@ -180,7 +180,7 @@ AttentionResult run(const AttentionProblem& p, std::string_view backend_name, Is
   return result;
 }
 
-AttentionProblem problem(AttentionType type, DType dtype) {
+AttentionProblem kv_problem(AttentionType type, DType dtype) {
   AttentionProblem p;
   p.type = type;
   p.kv_dtype = dtype;
@@ -235,13 +235,13 @@ INSTANTIATE_TEST_SUITE_P(Levels, KvTypeTest,
 TEST_P(KvTypeTest, IsTheReferencesForEveryHeadAndBlockSize) {
   for (const AttentionType type : kCached) {
     for (const int dim : {1, 3, 12, 37, 64, 80, 256}) {
-      AttentionProblem p = problem(type, dtype());
+      AttentionProblem p = kv_problem(type, dtype());
       p.dim = dim;
       expect_as_reference(p);
       if (HasFatalFailure()) return;
     }
     for (const int block_size : {1, 3, 4, 8, 24, 32, 100}) {
-      AttentionProblem p = problem(type, dtype());
+      AttentionProblem p = kv_problem(type, dtype());
       p.block_size = block_size;
       p.dim = 20;
       expect_as_reference(p);
@@ -253,7 +253,7 @@ TEST_P(KvTypeTest, IsTheReferencesForEveryHeadAndBlockSize) {
 TEST_P(KvTypeTest, IsTheReferencesForSharedHeadsBiasesAndCapture) {
   for (const AttentionType type : kCached) {
     for (const BiasForm bias : {BiasForm::kNone, BiasForm::kFull, BiasForm::kMasking, BiasForm::kT5}) {
-      AttentionProblem p = problem(type, dtype());
+      AttentionProblem p = kv_problem(type, dtype());
       p.heads = 6;
       p.kv_heads = bias == BiasForm::kFull ? 3 : 2;
       p.bias = bias;
@@ -281,7 +281,7 @@ double root_mean_square_difference(const std::vector<float>& a, const std::vecto
 
 TEST_P(KvTypeTest, LosesWhatItsRoundingLoses) {
   for (const AttentionType type : kCached) {
-    AttentionProblem p = problem(type, dtype());
+    AttentionProblem p = kv_problem(type, dtype());
     p.dim = 64;
     const std::vector<float> narrow = run(p, "cpu", isa()).out, same = run(p, "reference", isa()).out;
     p.kv_dtype = DType::kFloat32;
@@ -296,7 +296,7 @@ TEST_P(KvTypeTest, LosesWhatItsRoundingLoses) {
 
 TEST_P(KvTypeTest, BlocksThatWereNeverWrittenShow) {
   for (const char* name : {"cpu", "reference"}) {
-    AttentionProblem p = problem(AttentionType::kEncoderDecoder, dtype());
+    AttentionProblem p = kv_problem(AttentionType::kEncoderDecoder, dtype());
     p.owners = {{1, 70, {1, 1}}};
     const auto backend = std::move(make_attention_backend(name).value());
     ThreadPool threads(1);
@@ -317,7 +317,7 @@ TEST_P(KvTypeTest, BlocksThatWereNeverWrittenShow) {
 TEST(KvInt8, EncodersRoundAsTheReferenceDoes) {
   for (const int dim : {1, 12, 37, 64, 80}) {
     for (const BiasForm bias : {BiasForm::kNone, BiasForm::kT5}) {
-      AttentionProblem p = problem(AttentionType::kEncoder, DType::kInt8);
+      AttentionProblem p = kv_problem(AttentionType::kEncoder, DType::kInt8);
       p.owners = {{1, 1, {1}}, {1, 64, {64}}, {1, 130, {130}}, {1, 33, {33}}};
       p.dim = dim;
       p.bias = bias;
@@ -341,7 +341,7 @@ TEST(KvInt8, BitsDoNotDependOnVnni) {
   if (detect_isa() < Isa::kAvx512Vnni) GTEST_SKIP() << "avx512_vnni is not present on this processor";
   for (const AttentionType type : kCached) {
     for (const int dim : {12, 64}) {
-      AttentionProblem p = problem(type, DType::kInt8);
+      AttentionProblem p = kv_problem(type, DType::kInt8);
       p.dim = dim;
       EXPECT_EQ(run(p, "cpu", Isa::kAvx512).out, run(p, "cpu", Isa::kAvx512Vnni).out) << dim;
     }
@@ -350,7 +350,7 @@ TEST(KvInt8, BitsDoNotDependOnVnni) {
 
 // Blocks are copied, swapped and forked as bytes: nothing about a key lies outside them.
 TEST_P(KvTypeTest, BytesOfABlockAreAllThereIs) {
-  AttentionProblem p = problem(AttentionType::kEncoderDecoder, dtype());
+  AttentionProblem p = kv_problem(AttentionType::kEncoderDecoder, dtype());
   p.owners = {{1, 100, {1, 1, 1}}};
   const auto backend = std::move(make_attention_backend("cpu").value());
   ThreadPool threads(1);

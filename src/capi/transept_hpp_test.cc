@@ -19,7 +19,7 @@ transept::ModelOptions one_thread() {
   return options;
 }
 
-constexpr const char* kLong = R"({"max_tokens": 90, "ignore_eos": true, "temperature": 0})";
+constexpr const char* kLongEnough = R"({"max_tokens": 90, "ignore_eos": true, "temperature": 0})";
 
 TEST(Cpp, ObjectsMoveAndDoNotCopy) {
   static_assert(std::is_move_constructible_v<transept::Model> && !std::is_copy_constructible_v<transept::Model>);
@@ -63,7 +63,7 @@ TEST(Cpp, ANameIsNotCutAtANul) {
 
 TEST(Cpp, GeneratesStreamsAndEncodes) {
   transept::Model model(folder("bart-float32"), one_thread());
-  const transept::Result whole = model.generate(transept::Request("a b c").fields(kLong));
+  const transept::Result whole = model.generate(transept::Request("a b c").fields(kLongEnough));
   EXPECT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].token_ids.size(), 90u);
   EXPECT_TRUE(whole.is_finished());
@@ -71,14 +71,14 @@ TEST(Cpp, GeneratesStreamsAndEncodes) {
 
   std::string pieces;
   const transept::Result again =
-      model.generate(transept::Request("a b c").fields(kLong), [&](const transept::ResultView& delta) {
+      model.generate(transept::Request("a b c").fields(kLongEnough), [&](const transept::ResultView& delta) {
         pieces += delta.text();
         return true;
       });
   EXPECT_EQ(pieces, whole.text());
   EXPECT_EQ(again.text(), whole.text());
 
-  transept::Stream stream = model.submit(transept::Request("a b c").fields(kLong).stream());
+  transept::Stream stream = model.submit(transept::Request("a b c").fields(kLongEnough).stream());
   std::string streamed;
   while (!stream.has_ended()) {
     if (const auto piece = stream.next()) streamed += piece->text();
@@ -87,7 +87,7 @@ TEST(Cpp, GeneratesStreamsAndEncodes) {
   EXPECT_THROW(stream.next(), transept::Error);
 
   const transept::Encoded encoded = model.encode(transept::Request("a b c"));
-  EXPECT_EQ(model.generate(transept::Request(encoded).fields(kLong)).text(), whole.text());
+  EXPECT_EQ(model.generate(transept::Request(encoded).fields(kLongEnough)).text(), whole.text());
   EXPECT_LT(model.generate(transept::Request("a").decoder_prompt("b").score()).score(), 0);
   EXPECT_EQ(model
                 .generate(transept::Request(std::vector<std::int32_t>{5, 2})
@@ -112,7 +112,7 @@ TEST(Cpp, TokenizesBothWays) {
 TEST(Cpp, ExceptionsOfCallbacksComeOut) {
   transept::Model model(folder("bart-float32"), one_thread());
   int num_calls = 0;
-  EXPECT_THROW(model.generate(transept::Request("a").fields(kLong),
+  EXPECT_THROW(model.generate(transept::Request("a").fields(kLongEnough),
                               [&](const transept::ResultView&) -> bool {
                                 ++num_calls;
                                 throw std::domain_error("mine");
@@ -146,7 +146,7 @@ TEST(Cpp, ACancelledRequestEnds) {
   transept::Cancellation cancellation;
   cancellation.cancel();
   const transept::Result result =
-      model.generate(transept::Request("a").fields(kLong).cancellation(cancellation).timeout(60));
+      model.generate(transept::Request("a").fields(kLongEnough).cancellation(cancellation).timeout(60));
   EXPECT_TRUE(result[0].finish_reason == TRANSEPT_FINISH_ABORT || result[0].token_ids.size() == 90u);
   model.drain(10);
   model.stop();

@@ -326,7 +326,7 @@ Status GlooCommunicator::wait(TransportBuffer& buffer, bool is_receive, int othe
     if (std::optional<Status> failure = link_->failure()) return *std::move(failure);
     waiting_ = &buffer;
   }
-  const Status waited = is_receive ? buffer.wait_received(timeout) : buffer.wait_sent(timeout);
+  Status waited = is_receive ? buffer.wait_received(timeout) : buffer.wait_sent(timeout);
   {
     const MutexLock lock(wait_mutex_);
     waiting_ = nullptr;

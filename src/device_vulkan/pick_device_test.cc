@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-VulkanDeviceInfo device(int32_t index, std::string name, VulkanDeviceType type, std::string refusal = "") {
+VulkanDeviceInfo device_named(int32_t index, std::string name, VulkanDeviceType type, std::string refusal = "") {
   VulkanDeviceInfo info;
   info.index = index;
   info.name = std::move(name);
@@ -20,12 +20,12 @@ VulkanDeviceInfo device(int32_t index, std::string name, VulkanDeviceType type, 
 }
 
 std::vector<VulkanDeviceInfo> machine() {
-  std::vector<VulkanDeviceInfo> devices{
-      device(0, "llvmpipe (LLVM 15.0.6, 256 bits)", VulkanDeviceType::kCpu),
-      device(1, "Intel Iris Xe", VulkanDeviceType::kIntegrated),
-      device(2, "NVIDIA GeForce GT 710", VulkanDeviceType::kDiscrete, "its driver has Vulkan 1.1.0, and 1.2 is needed"),
-      device(3, "NVIDIA GeForce RTX 4090", VulkanDeviceType::kDiscrete),
-      device(4, "NVIDIA GeForce RTX 4090", VulkanDeviceType::kDiscrete)};
+  std::vector<VulkanDeviceInfo> devices{device_named(0, "llvmpipe (LLVM 15.0.6, 256 bits)", VulkanDeviceType::kCpu),
+                                        device_named(1, "Intel Iris Xe", VulkanDeviceType::kIntegrated),
+                                        device_named(2, "NVIDIA GeForce GT 710", VulkanDeviceType::kDiscrete,
+                                                     "its driver has Vulkan 1.1.0, and 1.2 is needed"),
+                                        device_named(3, "NVIDIA GeForce RTX 4090", VulkanDeviceType::kDiscrete),
+                                        device_named(4, "NVIDIA GeForce RTX 4090", VulkanDeviceType::kDiscrete)};
   devices[0].alias = "lavapipe";
   return devices;
 }
@@ -43,7 +43,7 @@ TEST(PickDeviceTest, TakesTheBestTypeThatCanBeUsed) {
   std::vector<VulkanDeviceInfo> devices = machine();
   devices.resize(3);
   EXPECT_EQ(picked(devices, "vulkan"), 1);
-  devices = {device(0, "a", VulkanDeviceType::kOther), device(1, "b", VulkanDeviceType::kVirtual)};
+  devices = {device_named(0, "a", VulkanDeviceType::kOther), device_named(1, "b", VulkanDeviceType::kVirtual)};
   EXPECT_EQ(picked(devices, "vulkan"), 1);
 }
 

@@ -16,7 +16,7 @@ constexpr Duration kRenewSubscriptions = std::chrono::seconds(1);
 constexpr int kMaxQueued = 1024;       // messages
 constexpr size_t kMaxOutgoing = 4096;  // before those
 constexpr size_t kMaxFrames = 256;     // of a subscription; the server gives 64 out
-constexpr int64_t kLook = 50;          // milliseconds
+constexpr int64_t kBrokerLook = 50;    // milliseconds
 
 // A request without its fields. Not a designated initialiser: GCC 12 takes the rest of it for uninitialised.
 LocalRequest request_of(Request kind, const InstanceId& instance = {}, EcChannel channel = EcChannel::kAllocation) {
@@ -183,7 +183,7 @@ void LocalBroker::run() {
     }
     send_queued();
     zmq_pollitem_t items[] = {{socket_.get(), 0, ZMQ_POLLIN, 0}, {nullptr, waker_.descriptor(), ZMQ_POLLIN, 0}};
-    zmq().zmq_poll(items, 2, kLook);
+    zmq().zmq_poll(items, 2, kBrokerLook);
     waker_.clear();
     receive();
     look_after(steady_now());

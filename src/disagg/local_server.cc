@@ -10,9 +10,9 @@ namespace {
 
 using Request = LocalRequest::Kind;
 
-constexpr int kMaxAtOnce = 256;   // messages that are read before others are sent
-constexpr int kMaxQueued = 1024;  // messages, of a client
-constexpr int64_t kLook = 200;    // milliseconds: expired records, frames that are given again
+constexpr int kMaxAtOnce = 256;       // messages that are read before others are sent
+constexpr int kMaxQueued = 1024;      // messages, of a client
+constexpr int64_t kServerLook = 200;  // milliseconds: expired records, frames that are given again
 constexpr Duration kSubscribed = std::chrono::seconds(10);  // clients renew it every second
 
 }  // namespace
@@ -59,11 +59,11 @@ void LocalServer::run() {
 }
 
 int64_t LocalServer::milliseconds_to_wait(TimePoint now) const {
-  if (takers_.empty()) return kLook;
+  if (takers_.empty()) return kServerLook;
   TimePoint next = TimePoint::max();
   for (const Taker& taker : takers_) next = std::min({next, taker.end, tickets_.next_time(taker.model)});
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
-  return std::clamp<int64_t>(wait, 0, kLook);
+  return std::clamp<int64_t>(wait, 0, kServerLook);
 }
 
 void LocalServer::receive(TimePoint now) {

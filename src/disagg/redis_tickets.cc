@@ -15,7 +15,7 @@ constexpr const char* kGroup = "encode";
 // A ticket is in the queue for a day at most, whatever its request's time: its asker offers it again until then.
 constexpr Duration kLongestTime = std::chrono::hours(24);
 constexpr Duration kStreamTime = std::chrono::hours(25);  // of a stream that nobody uses
-constexpr Duration kLook = milliseconds(500);             // how often a taker that waits looks for idle tickets
+constexpr Duration kTicketLook = milliseconds(500);       // how often a taker that waits looks for idle tickets
 constexpr Duration kTidy = std::chrono::hours(1);
 constexpr int kMaxTries = 3;
 constexpr int kMaxPending = 1000;  // of a taker, that are looked at
@@ -278,7 +278,7 @@ StatusOr<std::optional<RedisTickets::Given>> RedisTickets::give(RedisConnection&
   }
   RedisCommand read = {"XREADGROUP", "GROUP", kGroup, consumer, "COUNT", "1"};
   const TimePoint begun = steady_now();
-  const Duration wait = pending.has_value() ? Duration::zero() : std::clamp(end - begun, Duration::zero(), kLook);
+  const Duration wait = pending.has_value() ? Duration::zero() : std::clamp(end - begun, Duration::zero(), kTicketLook);
   if (wait > Duration::zero()) read.insert(read.end(), {"BLOCK", milliseconds_text(wait)});  // BLOCK 0 is for ever
   read.insert(read.end(), {"STREAMS", stream, ">"});
   ASSIGN_OR_RETURN(const auto got, connection.run(std::span(&read, 1), begun + wait + link_.answer()));

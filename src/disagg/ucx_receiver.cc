@@ -11,7 +11,7 @@
 namespace transept {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(500);
+constexpr Duration kReceiverLook = std::chrono::milliseconds(500);
 constexpr size_t kMaxArrived = 1024;      // of a connection: descriptors of some hundred bytes, or small messages
 constexpr size_t kMaxConnections = 4096;  // more than a fleet has encode instances
 
@@ -89,7 +89,7 @@ void UcxReceiver::run(const Take& take) {
       close(entry.first, *entry.second);
       return true;
     });
-    if (!is_any) worker_->wait(kLook);
+    if (!is_any) worker_->wait(kReceiverLook);
   }
 }
 

@@ -9,7 +9,7 @@ namespace transept {
 namespace {
 
 constexpr Duration kIdle = std::chrono::seconds(5);
-constexpr Duration kLook = std::chrono::milliseconds(500), kTryAgain = std::chrono::milliseconds(200);
+constexpr Duration kSenderLook = std::chrono::milliseconds(500), kTryAgain = std::chrono::milliseconds(200);
 
 // The receiver hears who speaks, by the connection.
 void* send_message(ucp_ep_h endpoint, std::span<const std::byte> header, std::span<const std::byte> bytes,
@@ -46,7 +46,7 @@ void UcxSender::run() {
     close_idle(destinations);
     for (const auto& [to, peer] : peers_) end_flights(*peer);
     for (const std::string& to : destinations) is_any = send_one(to) || is_any;
-    if (!is_any) worker_->wait(destinations.empty() ? kLook : kTryAgain);
+    if (!is_any) worker_->wait(destinations.empty() ? kSenderLook : kTryAgain);
   }
   for (const auto& [to, peer] : peers_) close(*peer);
   peers_.clear();

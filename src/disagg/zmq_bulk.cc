@@ -11,7 +11,7 @@ namespace {
 constexpr int kMaxQueued = 8;  // messages, of a connection and on each side
 constexpr int kSocketBytes = 1 << 20;
 constexpr Duration kIdle = std::chrono::seconds(5);
-constexpr std::chrono::milliseconds kLook{500};
+constexpr std::chrono::milliseconds kBulkLook{500};
 
 }  // namespace
 
@@ -86,7 +86,7 @@ void ZmqBulk::wait_for_peers(const std::vector<std::string>& full) {
     const auto found = peers_.find(to);
     if (found != peers_.end()) items.push_back({found->second.socket.get(), 0, ZMQ_POLLOUT, 0});
   }
-  zmq().zmq_poll(items.data(), static_cast<int>(items.size()), kLook.count());
+  zmq().zmq_poll(items.data(), static_cast<int>(items.size()), kBulkLook.count());
   wake_sender_.clear();
 }
 
@@ -133,7 +133,7 @@ void ZmqBulk::run_receiver(const std::function<void(std::span<const std::byte> f
   std::vector<std::byte> frame;
   while (!is_stopped_) {
     zmq_pollitem_t items[] = {{in_.get(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_receiver_.descriptor(), ZMQ_POLLIN, 0}};
-    zmq().zmq_poll(items, 2, kLook.count());
+    zmq().zmq_poll(items, 2, kBulkLook.count());
     wake_receiver_.clear();
     while (!is_stopped_) {
       // Parts of a message are there together.

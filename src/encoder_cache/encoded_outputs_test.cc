@@ -15,14 +15,14 @@ ContentDigest digest(int i) {
   return made;
 }
 
-EcRows rows(size_t size, int value = 0) {
+EcRows row_values(size_t size, int value = 0) {
   return make_ec_rows(std::vector<std::byte>(size, static_cast<std::byte>(value)));
 }
 
 // Makes an output and ends its use.
 void make(EncodedOutputs& outputs, int i, size_t size) {
   ASSERT_TRUE(outputs.reserve(digest(i), size));
-  outputs.put(digest(i), rows(size, i));
+  outputs.put(digest(i), row_values(size, i));
   outputs.release(digest(i));
 }
 
@@ -32,7 +32,7 @@ TEST(EncodedOutputs, StayWithoutAUseAndAreFoundAgain) {
   ASSERT_TRUE(outputs.reserve(digest(1), 60));
   EXPECT_EQ(outputs.find(digest(1)), nullptr) << "it is being made";
   EXPECT_TRUE(outputs.join(digest(1))) << "a second use may begin meanwhile";
-  outputs.put(digest(1), rows(60, 7));
+  outputs.put(digest(1), row_values(60, 7));
   outputs.release(digest(1));
   EXPECT_EQ(outputs.used_bytes(), 60u);
   outputs.release(digest(1));
@@ -107,11 +107,11 @@ TEST(EncodedOutputs, KeepTheirCountsThroughRandomHistories) {
           ++uses;
         } else if (outputs.reserve(digest(i), size)) {
           used[i] = {size, 1};
-          if (random() % 4 != 0) outputs.put(digest(i), rows(size, i));
+          if (random() % 4 != 0) outputs.put(digest(i), row_values(size, i));
         }
       } else if (const auto found = used.find(i); found != used.end()) {
         if (outputs.find(digest(i)) == nullptr && random() % 2 == 0)
-          outputs.put(digest(i), rows(found->second.first, i));
+          outputs.put(digest(i), row_values(found->second.first, i));
         outputs.release(digest(i));
         if (--found->second.second == 0) used.erase(found);
       }

@@ -20,7 +20,7 @@ namespace {
 using testing::Circumstances;
 
 // Wherever a level is not present, the processor's best runs.
-std::vector<Circumstances> setups() {
+std::vector<Circumstances> step_setups() {
   const std::vector<Isa> isas = present_isas();
   const auto level = [&](size_t i) { return isas[std::min(i, isas.size() - 1)]; };
   const DType kv[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kInt8};
@@ -118,7 +118,7 @@ class RowsAndSteps : public testing::FamilyRequests {
 };
 
 TEST_P(RowsAndSteps, ManyRowsOfAStepHaveTheBitsOfManySteps) {
-  const std::vector<Circumstances> all = setups();
+  const std::vector<Circumstances> all = step_setups();
   const std::vector<std::string> folders = testing::folders();
   const auto folder = static_cast<size_t>(std::find(folders.begin(), folders.end(), GetParam()) - folders.begin());
   const bool runs_all = std::getenv("TRANSEPT_ALL_SETUPS") != nullptr;

@@ -30,7 +30,7 @@ std::string npz_error(std::string_view bytes) {
 std::string error_of_npy(std::string npy) {
   NpzWriter file;
   file.file("a", std::move(npy));
-  const std::string error = npz_error(file.bytes());
+  std::string error = npz_error(file.bytes());
   EXPECT_THAT(error, StartsWith("m.npz: array \"a\": "));
   return error;
 }

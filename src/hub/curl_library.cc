@@ -5,7 +5,7 @@ namespace {
 
 constexpr unsigned kLeastVersion = 0x075500;  // 7.85: CURLOPT_PROTOCOLS_STR
 
-Status missing(std::string_view what) {
+Status missing_library(std::string_view what) {
   return not_found("models cannot be fetched: ", what,
                    "; install it (Debian: libcurl4), or fetch the model on another machine");
 }
@@ -17,9 +17,10 @@ Status find_functions(CurlLibrary& functions) {
 }
 
 Status load(CurlLibrary& functions) {
-  if (const Status found = find_functions(functions); !found.ok()) return missing(error_message(found));
+  if (const Status found = find_functions(functions); !found.ok()) return missing_library(error_message(found));
   const curl_version_info_data* info = functions.curl_version_info(CURLVERSION_NOW);
-  if (info->version_num < kLeastVersion) return missing(str_cat("libcurl ", info->version, " is older than 7.85"));
+  if (info->version_num < kLeastVersion)
+    return missing_library(str_cat("libcurl ", info->version, " is older than 7.85"));
   if (functions.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) return ok_status();
   return absl::InternalError("models cannot be fetched: libcurl cannot initialise itself");
 }

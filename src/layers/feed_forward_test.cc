@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kModelDim = 32, kHidden = 96;
 
-std::vector<float> random_values(size_t count, uint32_t seed) {
+std::vector<float> random_inputs(size_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 0.3f);
   std::vector<float> values(count);
@@ -22,7 +22,7 @@ std::vector<float> random_values(size_t count, uint32_t seed) {
 }
 
 testing::TestTensor matrix(const std::string& name, int64_t out, int64_t in, uint32_t seed) {
-  return {name, "F32", {out, in}, testing::bytes_of(random_values(static_cast<size_t>(out * in), seed))};
+  return {name, "F32", {out, in}, testing::bytes_of(random_inputs(static_cast<size_t>(out * in), seed))};
 }
 
 // A block of kDim by kHidden in the storage that the parameter names.
@@ -70,7 +70,7 @@ class FeedForwardTest : public ::testing::TestWithParam<WeightFormat> {
 
 TEST_P(FeedForwardTest, ARowIsTheSameAmongManyAsAlone) {
   constexpr int64_t kRows = 1030;  // two whole slices and a short one
-  const std::vector<float> x = random_values(static_cast<size_t>(kRows * kModelDim), 7);
+  const std::vector<float> x = random_inputs(static_cast<size_t>(kRows * kModelDim), 7);
   for (const bool gated : {false, true}) {
     const FeedForward block = load(gated);
     const std::vector<float> together = run(block, x);

@@ -8,7 +8,6 @@ namespace transept {
 namespace {
 
 using testing::CodedValues;
-using testing::floats;
 using testing::kHead;
 using testing::kIn;
 using testing::kKv;

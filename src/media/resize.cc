@@ -57,7 +57,7 @@ std::vector<int32_t> nearest_places(int32_t in_size, float begin, float end, int
   return places;
 }
 
-RgbImage nearest(const RgbImage& image, const Size& size, const FloatBox& box) {
+RgbImage resize_nearest(const RgbImage& image, const Size& size, const FloatBox& box) {
   const std::vector<int32_t> columns = nearest_places(image.width, box.left, box.right, size.width);
   const std::vector<int32_t> rows = nearest_places(image.height, box.top, box.bottom, size.height);
   RgbImage out{size.width, size.height, {}};
@@ -84,7 +84,7 @@ RgbImage resize_box(const RgbImage& image, const Size& size, ResizeFilter filter
     const auto left = static_cast<int32_t>(box.left), top = static_cast<int32_t>(box.top);
     return crop(image, {left, top, left + size.width, top + size.height});
   }
-  if (filter == ResizeFilter::kNearest) return nearest(image, size, box);
+  if (filter == ResizeFilter::kNearest) return resize_nearest(image, size, box);
   return resample(image, size.width, size.height, filter, box, resize_kernels(isa));
 }
 

@@ -38,7 +38,7 @@ class BartDecoder final : public TextDecoder {
   const bool names_cross_width_;
 };
 
-constexpr int64_t kMaxDim = 1 << 20;
+constexpr int64_t kMaxBartDim = 1 << 20;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ StatusOr<std::unique_ptr<TextDecoder>> make_trocr_decoder(const Json& config, co
     traits.positions.offset = padding.value_or(1) + 1;
   }
   ASSIGN_OR_RETURN(BartLikeConfig sizes, read_bart_like_decoder_config(traits, reader));
-  ASSIGN_OR_RETURN(sizes.cross_width, reader.integer(kCrossWidth, 1, kMaxDim, 0));
+  ASSIGN_OR_RETURN(sizes.cross_width, reader.integer(kCrossWidth, 1, kMaxBartDim, 0));
   return std::unique_ptr<TextDecoder>(std::make_unique<BartDecoder>(traits, sizes, reader.has(kCrossWidth)));
 }
 

@@ -6,13 +6,13 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kMaxLayers = 1000, kMaxHeads = 1024, kMinDim = 4, kMaxDim = 1 << 20;
+constexpr int64_t kMaxBartLayers = 1000, kMaxHeads = 1024, kMinDim = 4, kMaxDim = 1 << 20;
 constexpr int64_t kMaxPositions = ModelSpec::kMaxPositions;
 
 StatusOr<BartLikeConfig::Side> read_side(const ConfigReader& reader, std::string_view side, int64_t d_model) {
   const auto key = [side](std::string_view rest) { return str_cat(side, rest); };
   BartLikeConfig::Side out;
-  ASSIGN_OR_RETURN(out.layers, reader.integer(key("_layers"), 1, kMaxLayers));
+  ASSIGN_OR_RETURN(out.layers, reader.integer(key("_layers"), 1, kMaxBartLayers));
   ASSIGN_OR_RETURN(out.heads, reader.integer(key("_attention_heads"), 1, kMaxHeads));
   ASSIGN_OR_RETURN(out.ffn_dim, reader.integer(key("_ffn_dim"), 1, kMaxDim));
   if (d_model % out.heads != 0) {

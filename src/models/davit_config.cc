@@ -7,7 +7,7 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kMaxBlocks = 1000, kMaxHeads = 1 << 14, kMaxDim = 1 << 20;
+constexpr int64_t kMaxBlocks = 1000, kMaxDavitHeads = 1 << 14, kMaxDavitDim = 1 << 20;
 constexpr int64_t kMaxWindow = 64, kMaxMoments = 1 << 16;
 constexpr int64_t kMaxSide = 1 << 15;  // of a picture
 
@@ -46,10 +46,10 @@ Status read_stages(const Json& object, const ConfigReader& reader, DavitConfig& 
     if (numbers.size() == convs.size()) return numbers;
     return reader.error(key, str_cat(numbers.size(), " numbers for ", convs.size(), " stages of patch_size"));
   };
-  ASSIGN_OR_RETURN(const std::vector<int64_t> dims, list(dim_key, kMaxDim, {128, 256, 512, 1024}));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dims, list(dim_key, kMaxDavitDim, {128, 256, 512, 1024}));
   ASSIGN_OR_RETURN(const std::vector<int64_t> depths, list("depths", kMaxBlocks, {1, 1, 9, 1}));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> heads, list("num_heads", kMaxHeads, {4, 8, 16, 32}));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> groups, list("num_groups", kMaxHeads, {4, 8, 16, 32}));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> heads, list("num_heads", kMaxDavitHeads, {4, 8, 16, 32}));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> groups, list("num_groups", kMaxDavitHeads, {4, 8, 16, 32}));
   for (size_t i = 0; i < convs.size(); ++i) {
     const auto hidden = static_cast<int64_t>(mlp_ratio * static_cast<double>(dims[i]));
     if (hidden < 1) return reader.error("mlp_ratio", "gives a feed-forward of no width");
@@ -94,13 +94,13 @@ StatusOr<DavitConfig> read_davit_config(const Json& object, const std::string& f
   const ConfigReader reader(object, file);
   DavitConfig out;
   out.has_original_names = is_original_davit(object);
-  ASSIGN_OR_RETURN(const int64_t channels, reader.integer("in_channels", 1, kMaxDim, 3));
+  ASSIGN_OR_RETURN(const int64_t channels, reader.integer("in_channels", 1, kMaxDavitDim, 3));
   if (channels != 3) return refuse(reader, "in_channels", str_cat(channels));
   RETURN_IF_ERROR(read_stages(object, reader, out));
   ASSIGN_OR_RETURN(out.window_side, reader.integer("window_size", 1, kMaxWindow, 12));
   ASSIGN_OR_RETURN(out.qkv_bias, reader.boolean("qkv_bias", true));
   ASSIGN_OR_RETURN(out.activation, read_activation(reader, "activation_function", "gelu"));
-  ASSIGN_OR_RETURN(out.width, reader.integer("projection_dim", 1, kMaxDim, 1024));
+  ASSIGN_OR_RETURN(out.width, reader.integer("projection_dim", 1, kMaxDavitDim, 1024));
   ASSIGN_OR_RETURN(out.max_side, read_max_map_side(object, reader));
   if (out.has_original_names) {
     RETURN_IF_ERROR(read_original(object, reader, out));

@@ -23,7 +23,7 @@ namespace transept {
 namespace {
 
 constexpr int64_t kChannels = 3;
-constexpr int64_t kMaxStages = 8, kMaxBlocks = 1000, kMaxHeads = 1024, kMaxDim = 1 << 20;
+constexpr int64_t kMaxStages = 8, kMaxBlocks = 1000, kMaxSwinHeads = 1024, kMaxSwinDim = 1 << 20;
 constexpr int64_t kMaxSide = 1 << 15, kMaxPatch = 1 << 10, kMaxWindow = 64;
 constexpr int64_t kMaxRows = 1 << 24;                 // of the first map: 128 megapixels in patches of 4
 constexpr int64_t kMaxBiasBytes = int64_t{32} << 20;  // of a window's bias, which is made in step memory
@@ -75,20 +75,21 @@ StatusOr<std::vector<int64_t>> read_list(const Json& config, const ConfigReader&
 
 // What the reference computes of other fields; it must not say something else.
 Status check_derived(const ConfigReader& reader, std::string_view key, int64_t value, std::string_view of) {
-  ASSIGN_OR_RETURN(const int64_t given, reader.integer(key, 1, kMaxDim, value));
+  ASSIGN_OR_RETURN(const int64_t given, reader.integer(key, 1, kMaxSwinDim, value));
   if (given == value) return ok_status();
   return reader.error(key, str_cat(given, " contradicts ", of, ", which gives ", value));
 }
 
 Status read_stages(const Json& config, const ConfigReader& reader, SwinConfig& out) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> depths, read_list(config, reader, "depths", kMaxBlocks, {2, 2, 6, 2}));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> heads, read_list(config, reader, "num_heads", kMaxHeads, {3, 6, 12, 24}));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> heads,
+                   read_list(config, reader, "num_heads", kMaxSwinHeads, {3, 6, 12, 24}));
   if (heads.size() != depths.size()) {
     return reader.error("num_heads", str_cat(heads.size(), " numbers for ", depths.size(), " stages of depths"));
   }
   const auto num_stages = static_cast<int64_t>(depths.size());
   RETURN_IF_ERROR(check_derived(reader, "num_layers", num_stages, "depths"));
-  ASSIGN_OR_RETURN(out.embed_dim, reader.integer("embed_dim", 1, kMaxDim >> (num_stages - 1), 96));
+  ASSIGN_OR_RETURN(out.embed_dim, reader.integer("embed_dim", 1, kMaxSwinDim >> (num_stages - 1), 96));
   RETURN_IF_ERROR(check_derived(reader, "hidden_size", out.dim(depths.size() - 1), "embed_dim"));
   ASSIGN_OR_RETURN(out.mlp_ratio, reader.number("mlp_ratio", 0, 64, 4.0));
   if (out.hidden_dim(0) < 1) return reader.error("mlp_ratio", "gives a feed-forward of no width");

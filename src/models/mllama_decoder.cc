@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kMaxLayers = 1000;
+constexpr int64_t kMaxMllamaLayers = 1000;
 
 Status read_sizes(const ConfigReader& reader, MllamaDecoderConfig& out) {
   constexpr int64_t kMaxHeads = 1024, kMaxDim = 1 << 20;
@@ -18,7 +18,7 @@ Status read_sizes(const ConfigReader& reader, MllamaDecoderConfig& out) {
   ASSIGN_OR_RETURN(out.vocab_size, reader.integer("vocab_size", 1, ModelConfig::kMaxVocabSize, 128256));
   ASSIGN_OR_RETURN(sizes.dim, reader.integer("hidden_size", 1, kMaxDim, 4096));
   ASSIGN_OR_RETURN(sizes.hidden_dim, reader.integer("intermediate_size", 1, kMaxDim, 14336));
-  ASSIGN_OR_RETURN(out.layers, reader.integer("num_hidden_layers", 1, kMaxLayers, 40));
+  ASSIGN_OR_RETURN(out.layers, reader.integer("num_hidden_layers", 1, kMaxMllamaLayers, 40));
   ASSIGN_OR_RETURN(sizes.heads, reader.integer("num_attention_heads", 1, kMaxHeads, 32));
   ASSIGN_OR_RETURN(sizes.kv_heads, reader.integer("num_key_value_heads", 1, kMaxHeads, 8));
   if (sizes.dim % sizes.heads != 0) {

@@ -36,7 +36,7 @@ struct Tensor {
   std::vector<float> values;
 };
 
-std::vector<Tensor> read_tensors(const fs::path& folder) {
+std::vector<Tensor> read_all_tensors(const fs::path& folder) {
   const std::map<std::string, DType> dtypes = {
       {"F32", DType::kFloat32}, {"BF16", DType::kBFloat16}, {"F16", DType::kFloat16}};
   std::vector<Tensor> tensors;
@@ -63,7 +63,7 @@ class Perturbation : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     source_ = testing::checkpoint_path(GetParam());
     fs::copy(source_ / "config.json", dir_.path());
-    tensors_ = read_tensors(source_);
+    tensors_ = read_all_tensors(source_);
     for (const Tensor& tensor : tensors_) names_.insert(bare(tensor.name));
   }
 

@@ -12,7 +12,7 @@ namespace transept {
 namespace {
 
 // Below this many elements a task is not worth waking a thread for.
-constexpr int64_t kTaskElements = 8192;
+constexpr int64_t kRopeTaskElements = 8192;
 
 void turn_neighbours(const float* cosines, const float* sines, int64_t pairs, float* columns) {
   for (int64_t pair = 0; pair < pairs; ++pair) {
@@ -80,7 +80,7 @@ void cpu_ops::apply_rope(Context& context, const RopeAngles& angles, const Tenso
   if (context.dry_run || x.num_elements() == 0) return;
   const int64_t rows = x.dim(0), heads = x.dim(1);
   const auto turn = angles.pairs == RopePairs::kHalves ? turn_halves : turn_neighbours;
-  const int64_t task_rows = std::max<int64_t>(1, kTaskElements / (heads * x.dim(2)));
+  const int64_t task_rows = std::max<int64_t>(1, kRopeTaskElements / (heads * x.dim(2)));
   cpu_of(context).threads().parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
     for (int64_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i) {
       const float* cosines = angles.cosines.row(i);

@@ -12,7 +12,7 @@ namespace transept {
 namespace {
 
 // Below this many elements a task is not worth waking a thread for.
-constexpr int64_t kTaskElements = 8192;
+constexpr int64_t kRowTaskElements = 8192;
 
 // Elements of a row of n values: bytes of float32, unless the cache is bfloat16.
 int64_t row_elements(const TensorView& cache, int64_t n) {
@@ -36,7 +36,7 @@ void check_row_cache(const TensorView& cache, int32_t block_size, int64_t n) {
 template <class Then>
 void for_each_listed_row(Context& context, View<int32_t> rows, int64_t n, const Then& then) {
   if (context.dry_run || rows.empty() || n == 0) return;
-  const auto count = static_cast<int64_t>(rows.size()), task_rows = std::max<int64_t>(1, kTaskElements / n);
+  const auto count = static_cast<int64_t>(rows.size()), task_rows = std::max<int64_t>(1, kRowTaskElements / n);
   const auto run = [&](int64_t task, int) {
     for (int64_t i = task * task_rows; i < std::min(count, (task + 1) * task_rows); ++i) {
       then(i, rows[static_cast<size_t>(i)]);
@@ -138,7 +138,7 @@ void cpu_ops::add_gated(Context& context, const TensorView& x, const float* gate
   if (context.dry_run || rows == 0 || n == 0) return;
   const float common = gate_size == 0 ? 1.0f : gate[0];
   const bool by_column = gate_size > 1;
-  const int64_t task_rows = std::max<int64_t>(1, kTaskElements / n);
+  const int64_t task_rows = std::max<int64_t>(1, kRowTaskElements / n);
   cpu_of(context).threads().parallel_for(ceil_div(rows, task_rows), [&](int64_t task, int) {
     for (int64_t i = task * task_rows; i < std::min(rows, (task + 1) * task_rows); ++i) {
       const float* from = x.row(i);

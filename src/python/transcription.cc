@@ -61,7 +61,7 @@ nb::object languages_of(Transcription& transcription) {
 }
 
 // Owns the samples that the library gave.
-nb::object decode_audio(nb::handle audio, std::int32_t sampling_rate, double max_seconds) {
+nb::object decode_bytes(nb::handle audio, std::int32_t sampling_rate, double max_seconds) {
   const transept::Audio source = audio_of(audio);
   const transept_audio given = source.get();
   float* samples = nullptr;
@@ -233,7 +233,7 @@ void define_transcriptions(nb::module_& module) {
       .def("language", &Transcription::language)
       .def_prop_ro("done_seconds", &Transcription::done_seconds)
       .def("cancel", &Transcription::cancel);
-  module.def("decode_audio", &decode_audio, nb::arg("audio"), nb::arg("sampling_rate") = 16000,
+  module.def("decode_audio", &decode_bytes, nb::arg("audio"), nb::arg("sampling_rate") = 16000,
              nb::arg("max_seconds") = 0.0);
 }
 

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // Blocks of four tokens, of every spec.
-InputBatch::Limits limits() {
+InputBatch::Limits batch_limits() {
   return {.max_num_seqs = 16,
           .max_num_tokens = 16,
           .max_num_encoder_tokens = 16,
@@ -34,7 +34,7 @@ void add_group(const BlockTable& cross, int32_t num_seqs, StepPlan& plan) {
 
 // One run of sequences for each cross table, not for each request: neighbours that share theirs read it together.
 TEST(InputBatch, NeighboursWithOneCrossTableAreOneRun) {
-  InputBatch batch(limits());
+  InputBatch batch(batch_limits());
   StepPlan plan;
   add_group({50, 51}, 1, plan);
   add_group({50, 51}, 3, plan);
@@ -54,7 +54,7 @@ TEST(InputBatch, NeighboursWithOneCrossTableAreOneRun) {
 // Two specs of sequences, two of groups and one of items, in any order: each attention has the tables, slots and block
 // size of its own spec, and the lengths of all.
 TEST(InputBatch, EachSpecHasTablesOfItsOwn) {
-  InputBatch::Limits several = limits();
+  InputBatch::Limits several = batch_limits();
   several.tables = {{TableOwner::kGroup, 2},
                     {TableOwner::kSequence, 2},
                     {TableOwner::kItem, 3},
@@ -126,7 +126,7 @@ TEST(InputBatch, EachSpecHasTablesOfItsOwn) {
 
 // Runs that share one table and not the other stay apart.
 TEST(InputBatch, NeighboursThatShareSomeTablesAreTwoRuns) {
-  InputBatch::Limits several = limits();
+  InputBatch::Limits several = batch_limits();
   several.tables.push_back({TableOwner::kGroup, 8});
   InputBatch batch(several);
   StepPlan plan;
@@ -150,7 +150,7 @@ PlannedEncode& add_encode(int32_t num_positions, Consumers writes, StepPlan& pla
 
 // Items that are written to tables of the same specs are one batch, and each spec has its slots of them.
 TEST(InputBatch, EncodesWriteTheTablesThatAreNotWrittenYet) {
-  InputBatch::Limits several = limits();
+  InputBatch::Limits several = batch_limits();
   several.tables = {
       {TableOwner::kGroup, 2}, {TableOwner::kSequence, 4}, {TableOwner::kGroup, 4}, {TableOwner::kItem, 3}};
   InputBatch batch(several);
@@ -189,7 +189,7 @@ TEST(InputBatch, EncodesWriteTheTablesThatAreNotWrittenYet) {
 
 // The last positions of an item go behind those of all items of its group: here behind 5 others.
 TEST(InputBatch, LastPositionsAreWrittenBehindThoseOfAllItems) {
-  InputBatch::Limits several = limits();
+  InputBatch::Limits several = batch_limits();
   several.tables = {{TableOwner::kSequence, 4}, {TableOwner::kGroup, 4}};
   InputBatch batch(several);
   StepPlan plan;
@@ -210,7 +210,7 @@ RowPlan& push(int32_t group_idx, int32_t row, StepPlan& plan) {
 // A probe and a sample cost two rows of the output layer, however long the prompt is; several samples of one row cost
 // one.
 TEST(InputBatch, LogitsAreOfTheRowsThatArePlannedAlone) {
-  InputBatch batch(limits());
+  InputBatch batch(batch_limits());
   StepPlan plan;
   add_group({50}, 1, plan);
   add_group({51}, 1, plan);

@@ -210,7 +210,7 @@ Json error() {
   return object("An error.", {{"error", inner}});
 }
 
-Json segment() {
+Json segment_schema() {
   return object("A piece of the transcript.", {{"id", integer()},
                                                {"seek", integer()},
                                                {"start", number()},
@@ -298,7 +298,7 @@ Json audio_reply_schemas() {
   return json_object(
       {{"AudioUsage", seconds},
        {"Transcription", object("A transcript's text.", {{"text", text()}}, {{"usage", schema_ref("AudioUsage")}})},
-       {"TranscriptionSegment", segment()},
+       {"TranscriptionSegment", segment_schema()},
        {"TranscriptionWord",
         object("A word and its time.", {{"word", text()}, {"start", number()}, {"end", number()}})},
        {"VerboseTranscription",

@@ -41,7 +41,7 @@ ClientEvent read(const RealtimeDialect& dialect, std::string_view text) {
   EXPECT_FALSE(error.has_value()) << text;
   return event;
 }
-RealtimeError refused(const RealtimeDialect& dialect, std::string_view text) {
+RealtimeError refused_by(const RealtimeDialect& dialect, std::string_view text) {
   ClientEvent event;
   const RealtimeFailure error = dialect.read(message_of(text), event);
   EXPECT_TRUE(error.has_value()) << text;
@@ -81,15 +81,15 @@ TEST(OpenAiDialect, ReadsWhatItServes) {
 TEST(OpenAiDialect, TheOthersOfOpenAiAreUnsupportedAndTheRestIsUnknown) {
   for (const char* type : {"response.create", "response.cancel", "conversation.item.create", "conversation.item.delete",
                            "conversation.item.retrieve", "conversation.item.truncate", "output_audio_buffer.clear"}) {
-    EXPECT_EQ(refused(openai_dialect(), str_cat(R"({"type": ")", type, "\"}")).code, "unsupported_event") << type;
-    EXPECT_EQ(refused(beta_dialect(), str_cat(R"({"type": ")", type, "\"}")).code, "unsupported_event") << type;
-    EXPECT_EQ(refused(vllm_dialect(), str_cat(R"({"type": ")", type, "\"}")).code, "unknown_event") << type;
+    EXPECT_EQ(refused_by(openai_dialect(), str_cat(R"({"type": ")", type, "\"}")).code, "unsupported_event") << type;
+    EXPECT_EQ(refused_by(beta_dialect(), str_cat(R"({"type": ")", type, "\"}")).code, "unsupported_event") << type;
+    EXPECT_EQ(refused_by(vllm_dialect(), str_cat(R"({"type": ")", type, "\"}")).code, "unknown_event") << type;
   }
-  EXPECT_EQ(refused(openai_dialect(), R"({"type": "transcription_session.update"})").code, "unsupported_event");
-  const RealtimeError error = refused(openai_dialect(), R"({"type": "session.updated"})");
+  EXPECT_EQ(refused_by(openai_dialect(), R"({"type": "transcription_session.update"})").code, "unsupported_event");
+  const RealtimeError error = refused_by(openai_dialect(), R"({"type": "session.updated"})");
   EXPECT_EQ(error.code, "unknown_event");
   EXPECT_EQ(error.param, "type");
-  EXPECT_EQ(refused(vllm_dialect(), R"({"type": "input_audio_buffer.clear"})").code, "unknown_event");
+  EXPECT_EQ(refused_by(vllm_dialect(), R"({"type": "input_audio_buffer.clear"})").code, "unknown_event");
 }
 
 TEST(OpenAiDialect, AnUpdateChangesWhatIsPresent) {
@@ -470,7 +470,7 @@ TEST(VllmDialect, ACommitBeginsAndAFinalOneEnds) {
   const ClientEvent end = read(dialect, R"({"type": "input_audio_buffer.commit", "final": true})");
   EXPECT_EQ(end.kind, Kind::kCommit);
   EXPECT_TRUE(end.may_be_empty);
-  EXPECT_EQ(refused(dialect, R"({"type": "input_audio_buffer.commit", "final": 1})").param, "final");
+  EXPECT_EQ(refused_by(dialect, R"({"type": "input_audio_buffer.commit", "final": 1})").param, "final");
 }
 
 TEST(VllmDialect, WritesDeltasAndDone) {

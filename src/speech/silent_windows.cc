@@ -25,12 +25,13 @@ std::vector<float> raw_frames(const EncoderFeatures& features, int64_t num_frame
   return frames;
 }
 
-int64_t frame_at(double seconds) { return std::llround(seconds * kVoiceFramesPerSecond); }
+int64_t silent_frame_at(double seconds) { return std::llround(seconds * kVoiceFramesPerSecond); }
 
 }  // namespace
 
 SilentWindows::SilentWindows(std::span<const FrameVoice> voice) {
-  for (const SpeechSpan& span : find_speech(voice)) speech_.push_back({frame_at(span.start), frame_at(span.end)});
+  for (const SpeechSpan& span : find_speech(voice))
+    speech_.push_back({silent_frame_at(span.start), silent_frame_at(span.end)});
   if (!speech_.empty() || std::ssize(voice) >= kTooShortToJudge) return;
   if (std::ranges::any_of(voice, [](const FrameVoice& frame) { return frame.level > kFloorLevel; })) {
     speech_.push_back({0, std::ssize(voice)});

@@ -53,7 +53,7 @@ TEST(SilentWindowsTest, ShortAudioIsSilentIfItHoldsNothing) {
 // ---- Features of one window
 
 // Returns whether it is silent, which the windows of a file of these samples say, too.
-bool told(const AudioProcessor& processor, const std::vector<int16_t>& samples) {
+bool told_windows(const AudioProcessor& processor, const std::vector<int16_t>& samples) {
   const auto windows = AudioWindows::open(AudioSource(raw_audio(samples)), processor, {.find_voice = true});
   if (!windows.ok()) ADD_FAILURE() << windows.status();
   const bool expected = SilentWindows((*windows)->voice()).is_silent({0, (*windows)->num_frames()});
@@ -71,13 +71,13 @@ TEST(SilentFeatures, AreToldAsByTheWindowsOfTheFile) {
   for (const AudioProcessor* processor : processors) {
     for (const double seconds : {0.1, 0.7, 2.0, 11.0, 29.99}) {
       const auto count = static_cast<size_t>(seconds * 16000);
-      EXPECT_TRUE(told(*processor, std::vector<int16_t>(count))) << seconds;
+      EXPECT_TRUE(told_windows(*processor, std::vector<int16_t>(count))) << seconds;
       for (const uint32_t seed : {3u, 7u}) {
         SCOPED_TRACE(str_cat(seconds, " s, seed ", seed));
         std::vector<int16_t> samples = synthetic_audio(seed, count);
-        EXPECT_FALSE(told(*processor, samples));
+        EXPECT_FALSE(told_windows(*processor, samples));
         for (int16_t& sample : samples) sample = static_cast<int16_t>(sample % 3);  // as a quiet room
-        told(*processor, samples);
+        told_windows(*processor, samples);
       }
     }
   }
@@ -88,7 +88,7 @@ TEST(SilentFeatures, ASingleWordInAWindowIsSpeech) {
   std::vector<int16_t> samples(30 * 16000);
   const std::vector<int16_t> word = synthetic_audio(3, 8000);
   std::copy(word.begin(), word.end(), samples.begin() + 20 * 16000);
-  EXPECT_FALSE(told(*house.speech().audio, samples));
+  EXPECT_FALSE(told_windows(*house.speech().audio, samples));
 }
 
 TEST(SilentFeatures, OfLengthsThatAreNotTheirsAreReadToTheirEnd) {

@@ -22,13 +22,14 @@ std::vector<FrameVoice> voice_in(int64_t count, const std::vector<FrameRange>& s
   return voice;
 }
 
-FrameRange seconds(int64_t begin, int64_t end) { return {begin * kSecond, end * kSecond}; }
+FrameRange seconds_of(int64_t begin, int64_t end) { return {begin * kSecond, end * kSecond}; }
 
 // Speech at 10 to 12 s, 13 to 15 s (the pause is kept) and 40 to 50 s, each with 0.4 s on both sides.
 class SpokenAudioTest : public ::testing::Test {
  protected:
-  const std::vector<FrameVoice> voice_ = voice_in(60 * kSecond, {seconds(10, 12), seconds(13, 15), seconds(40, 50)});
-  const std::vector<FrameRange> all_ = {seconds(0, 60)};
+  const std::vector<FrameVoice> voice_ =
+      voice_in(60 * kSecond, {seconds_of(10, 12), seconds_of(13, 15), seconds_of(40, 50)});
+  const std::vector<FrameRange> all_ = {seconds_of(0, 60)};
   const SpokenAudio spoken_{voice_, all_};
 };
 
@@ -76,7 +77,7 @@ TEST_F(SpokenAudioTest, AWordLiesInThePartOfItsMiddle) {
 }
 
 TEST_F(SpokenAudioTest, ClipsKeepTheirOrder) {
-  const std::vector<FrameRange> clips = {seconds(45, 60), seconds(20, 30), {1450, 1549}, {2000, 2099}};
+  const std::vector<FrameRange> clips = {seconds_of(45, 60), seconds_of(20, 30), {1450, 1549}, {2000, 2099}};
   const SpokenAudio spoken(voice_, clips);
   EXPECT_THAT(spoken.clips(),
               ElementsAre(FrameRange{0, 540}, FrameRange{540, 540}, FrameRange{540, 630}, FrameRange{630, 729}));

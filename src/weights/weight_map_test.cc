@@ -161,7 +161,7 @@ TEST(WeightMap, ReadsShards) {
 
 // ---- Files of torch.save
 
-testing::TestStorage storage(std::string key, const std::vector<float>& values) {
+testing::TestStorage storage_of(std::string key, const std::vector<float>& values) {
   return {std::move(key), "FloatStorage", std::ssize(values), bytes_of(values)};
 }
 
@@ -170,7 +170,7 @@ TEST(WeightMap, ReadsFilesOfTorch) {
                                                          {"transposed", 0, 0, {3, 2}, {1, 3}},
                                                          {"bias", 0, 1, {2}, {3}},
                                                          {"tied", 0, 0, {2, 3}, {3, 1}}};
-  const std::vector<testing::TestStorage> storages = {storage("0", {1, 2, 3, 4, 5, 6})};
+  const std::vector<testing::TestStorage> storages = {storage_of("0", {1, 2, 3, 4, 5, 6})};
   for (const std::string& file : {testing::torch_zip(tensors, storages), testing::torch_legacy(tensors, storages)}) {
     const TestFolder dir;
     dir.write("pytorch_model.bin", file);
@@ -211,7 +211,7 @@ TEST(WeightMap, GathersRowsOfALargeTableAsTheyAreRead) {
   const auto value = [](int64_t row, int64_t column) { return static_cast<float>(row + column * kRows); };
   const TestFolder dir;
   dir.write("pytorch_model.bin",
-            testing::torch_zip({{"table", 0, 0, {kRows, kDim}, {1, kRows}}}, {storage("0", values)}));
+            testing::torch_zip({{"table", 0, 0, {kRows, kDim}, {1, kRows}}}, {storage_of("0", values)}));
   const auto map = WeightMap::open(dir.path());
   ASSERT_TRUE(map.ok()) << map.status().message();
   const auto table = (*map)->matrix("table", {kRows, kDim}, WeightUse::kRead);
@@ -242,8 +242,8 @@ TEST(WeightMap, GathersRowsOfALargeTableAsTheyAreRead) {
 
 TEST(WeightMap, ReadsShardsOfTorch) {
   const TestFolder dir;
-  dir.write("s1.bin", testing::torch_zip({{"a", 0, 0, {1}, {1}}}, {storage("0", {1})}));
-  dir.write("s2.bin", testing::torch_legacy({{"b", 0, 1, {2}, {1}}}, {storage("0", {1, 2, 3})}));
+  dir.write("s1.bin", testing::torch_zip({{"a", 0, 0, {1}, {1}}}, {storage_of("0", {1})}));
+  dir.write("s2.bin", testing::torch_legacy({{"b", 0, 1, {2}, {1}}}, {storage_of("0", {1, 2, 3})}));
   dir.write("pytorch_model.bin.index.json", R"({"weight_map": {"a": "s1.bin", "b": "s2.bin"}})");
   const auto map = WeightMap::open(dir.path());
   ASSERT_TRUE(map.ok()) << map.status().message();

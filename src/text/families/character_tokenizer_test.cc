@@ -9,12 +9,12 @@
 namespace transept {
 namespace {
 
-TokenizerHints hints() {
+TokenizerHints character_hints() {
   return {.grapheme_chars = "____AIabcé'", .phoneme_chars = "____ɑbˈ", .bos_token_id = 1, .eos_token_id = 2};
 }
 
 TEST(CharacterTokenizerTest, EncodesWithTheSidesTable) {
-  const auto tokenizer = CharacterTokenizer::create(hints());
+  const auto tokenizer = CharacterTokenizer::create(character_hints());
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   EXPECT_EQ(*(*tokenizer)->encode("abé'", {}), (std::vector<int32_t>{1, 6, 7, 9, 10, 2}));
   EXPECT_EQ(*(*tokenizer)->encode("a b_\xFF", {.add_special_tokens = false}), (std::vector<int32_t>{6, 3, 7, 3, 3}));
@@ -24,7 +24,7 @@ TEST(CharacterTokenizerTest, EncodesWithTheSidesTable) {
 }
 
 TEST(CharacterTokenizerTest, DecodesPhonemesAndNothingForIdsUpToThree) {
-  const auto tokenizer = CharacterTokenizer::create(hints());
+  const auto tokenizer = CharacterTokenizer::create(character_hints());
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const std::vector<int32_t> ids = {1, 6, 5, 3, 4, 0, 99, -1, 2};  // 99 is outside the vocabulary
   EXPECT_EQ((*tokenizer)->decode(ids, true), "ˈbɑ");
@@ -62,7 +62,7 @@ TEST(CharacterTokenizerTest, DamagedTablesAreNamed) {
 
 TEST(CharacterTokenizerTest, TablesAreMeasuredAgainstTheVocabulary) {
   const auto create = [](int64_t vocab_size) {
-    TokenizerHints sized = hints();
+    TokenizerHints sized = character_hints();
     sized.vocab_size = vocab_size;
     return CharacterTokenizer::create(sized);
   };
@@ -80,7 +80,7 @@ TEST(CharacterTokenizerTest, TablesAreMeasuredAgainstTheVocabulary) {
 }
 
 TEST(CharacterTokenizerTest, AnIdWithoutACharacterIsSeenInTheText) {
-  TokenizerHints sized = hints();
+  TokenizerHints sized = character_hints();
   sized.vocab_size = 63;
   const auto tokenizer = CharacterTokenizer::create(sized);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();

@@ -7,8 +7,9 @@
 namespace transept {
 namespace {
 
-Status append_ids(std::string_view file, const TokenizerConfig& config, const std::vector<std::string_view>& names,
-                  const PipelineTokenizer::Side& side, std::vector<int32_t>& out) {
+Status append_family_ids(std::string_view file, const TokenizerConfig& config,
+                         const std::vector<std::string_view>& names, const PipelineTokenizer::Side& side,
+                         std::vector<int32_t>& out) {
   for (const std::string_view name : names) {
     const std::string_view content = config.named(name);
     const std::optional<int32_t> id = side.added_tokens.find(content);
@@ -71,8 +72,8 @@ Status finish_side(std::string_view file, TokenizerConfig& config, const Frame& 
   for (AddedToken& token : config.additional_special_tokens) token.normalized = false;
   RETURN_IF_ERROR(add_config_tokens(config, side.model->vocabulary(), /*keep_ids=*/true, side.added_tokens));
   RETURN_IF_ERROR(side.added_tokens.finish(Normalizer()));
-  RETURN_IF_ERROR(append_ids(file, config, frame.prefix, side, side.post_processor.prefix));
-  return append_ids(file, config, frame.suffix, side, side.post_processor.suffix);
+  RETURN_IF_ERROR(append_family_ids(file, config, frame.prefix, side, side.post_processor.prefix));
+  return append_family_ids(file, config, frame.suffix, side, side.post_processor.suffix);
 }
 
 StatusOr<std::unique_ptr<Tokenizer>> assemble_family(std::string_view file, TokenizerKind kind, TokenizerConfig& config,

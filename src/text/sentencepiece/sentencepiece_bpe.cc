@@ -12,7 +12,7 @@
 namespace transept {
 namespace {
 
-using Type = SentencePieceType;
+using PieceType = SentencePieceType;
 
 struct Symbol {
   uint32_t begin, length;
@@ -42,9 +42,9 @@ class Pairs final {
     const std::string_view both = text_.substr(left.begin, length);
     const std::optional<int32_t> id = pieces_.find(both);
     if (!id.has_value()) return std::nullopt;
-    const Type type = pieces_.type(*id);
-    if (type == Type::kControl || type == Type::kUnknown || type == Type::kByte) return std::nullopt;
-    if (type == Type::kUnused) unused_.insert_or_assign(both, left.length);
+    const PieceType type = pieces_.type(*id);
+    if (type == PieceType::kControl || type == PieceType::kUnknown || type == PieceType::kByte) return std::nullopt;
+    if (type == PieceType::kUnused) unused_.insert_or_assign(both, left.length);
     return Found{-pieces_.score(*id), static_cast<int32_t>(length)};
   }
   bool is_current(const Symbol& left, const Symbol& right, int32_t tag) const {
@@ -88,7 +88,7 @@ class BpeCutter final : public SentencePieceCutter {
   bool find_whether_words_are_apart() const {
     for (int32_t id = 0; id < pieces_.size(); ++id) {
       const std::string_view text = pieces_.text(id);
-      if (pieces_.type(id) == Type::kUnused) return false;
+      if (pieces_.type(id) == PieceType::kUnused) return false;
       const size_t word = std::min(text.find_first_not_of(kSpaceSymbol), text.size());
       if (text.find(kSpaceSymbol, word) != std::string_view::npos) return false;
     }
@@ -124,7 +124,7 @@ class BpeCutter final : public SentencePieceCutter {
 
   void emit(std::string_view text, TextRange range, const LeftHalves& unused, std::vector<Cut>& cuts) const {
     const int32_t id = pieces_.find(range.of(text)).value_or(pieces_.unk_id());
-    if (pieces_.type(id) == Type::kUnused) {
+    if (pieces_.type(id) == PieceType::kUnused) {
       if (const auto half = unused.find(range.of(text)); half != unused.end()) {
         const size_t middle = range.begin + half->second;
         emit(text, {range.begin, middle}, unused, cuts);

@@ -20,16 +20,16 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-using Words = std::vector<std::string>;
+using WordList = std::vector<std::string>;
 
 TEST(ByteLevelTest, SplitsAsTheReferencesExamples) {
   EXPECT_EQ(words_of("Hello my friend, how is your day going?"),
-            (Words{"Hello", " my", " friend", ",", " how", " is", " your", " day", " going", "?"}));
-  EXPECT_EQ(words_of("Hello there       dear"), (Words{"Hello", " there", "      ", " dear"}));
-  EXPECT_EQ(words_of("Hello there\nHello"), (Words{"Hello", " there", "\n", "Hello"}));
-  EXPECT_EQ(words_of("we've it's 'S''d"), (Words{"we", "'ve", " it", "'s", " '", "S", "''", "d"}));
-  EXPECT_EQ(words_of("a1½ !\t "), (Words{"a", "1½", " !", "\t "}));
-  EXPECT_EQ(words_of(""), (Words{}));
+            (WordList{"Hello", " my", " friend", ",", " how", " is", " your", " day", " going", "?"}));
+  EXPECT_EQ(words_of("Hello there       dear"), (WordList{"Hello", " there", "      ", " dear"}));
+  EXPECT_EQ(words_of("Hello there\nHello"), (WordList{"Hello", " there", "\n", "Hello"}));
+  EXPECT_EQ(words_of("we've it's 'S''d"), (WordList{"we", "'ve", " it", "'s", " '", "S", "''", "d"}));
+  EXPECT_EQ(words_of("a1½ !\t "), (WordList{"a", "1½", " !", "\t "}));
+  EXPECT_EQ(words_of(""), (WordList{}));
 }
 
 TEST(ByteLevelTest, SplitsAsThePatternDoes) {
