@@ -56,8 +56,9 @@ struct CodedValues {
   // The definition.
   double weight(int64_t output, int64_t input) const {
     const auto at = static_cast<size_t>(output * num_groups() + groups[static_cast<size_t>(input)]);
-    const auto code = static_cast<int32_t>(codes[static_cast<size_t>(output * k + input)]);
-    const float value = table.empty() ? static_cast<float>(code - zeros[at]) : table[static_cast<size_t>(code) + 8];
+    const int8_t code = codes[static_cast<size_t>(output * k + input)];
+    const float value =
+        table.empty() ? static_cast<float>(code - zeros[at]) : table[static_cast<size_t>(int64_t{8} + code)];
     return static_cast<double>(value) * scales[at];
   }
 
