@@ -422,6 +422,7 @@ class CliTest(unittest.TestCase):
                                 (["generate", "g2p", "x", "--kv-cache-memory", "4KiB"], "--max-model-len"),
                                 (["generate", "g2p", "x", "--isa", "mmx"], "--isa"),
                                 (["generate", "g2p", "x", "--shortlist", "lex.bin"], "--shortlist lex.bin: only Marian models"),
+                                (["generate", "g2p", "x", "--mllama-strict-mask"], "--mllama-strict-mask: this model (bart) is no Mllama"),
                                 (["generate", "g2p", "x", "--temperature", "hot"], "--temperature"),
                                 (["generate", "g2p", "--input", "/no/such/file"], "--input"),
                                 (["generate", "g2p", "x", "--attention-backend", "cuda"], "cuda")]:

@@ -7,6 +7,8 @@ that are not in use are the last "num_last"), "decoder_ids" the prompt, "ranges"
 requests.jsonl, expected.jsonl: ids and pictures, and what generate() makes of them, greedily and by beams; the processor is the one of
 transformers over Pillow. Every greedy step has a gap of more than 2e-3.
 ranges.json: the reference's masks of prompts with several pictures.
+A folder whose config.json has mllama_strict_mask: the same of the reference with the masks of Meta's code (Strict): tokens before the
+first picture get nothing from layers that cross, and tiles that are not in use are in no token's keys, so their rows are left out.
 """
 import json
 import math
@@ -41,14 +43,19 @@ MODELS = {
         {**TEXT, "num_key_value_heads": 1, "num_hidden_layers": 3, "cross_attention_layers": [2]},
         {**VISION, "max_num_tiles": 2, "intermediate_layers_indices": [2, 0], "num_global_layers": 1, "norm_eps": 1e-3},
         {"dtype": torch.bfloat16, "seed": 82, "shards": 2, "image": 43, "published": True}),
+    "mllama-strict-float16": (
+        {**TEXT, "num_hidden_layers": 3, "cross_attention_layers": [1]}, {**VISION, "num_hidden_layers": 2, "intermediate_layers_indices": [0],
+                                                                         "num_global_layers": 1, "vision_output_dim": 32},
+        {"dtype": torch.float16, "seed": 83, "image": 41, "strict": True}),
 }
 
 
 def make_config(text, vision, storage):
     text, vision = dict(text), {**vision, "supported_aspect_ratios": RATIOS[vision["max_num_tiles"]]}
     text |= {"rope_theta": 50.0} if storage.get("published") else {"rope_parameters": {**LLAMA3, "rope_theta": 50.0}}
+    strict = {"mllama_strict_mask": True} if storage.get("strict") else {}
     return {"architectures": ["MllamaForConditionalGeneration"], "model_type": "mllama", "tie_word_embeddings": False, "image_token_index": storage["image"],
-            "text_config": {"model_type": "mllama_text_model", **text}, "vision_config": {"model_type": "mllama_vision_model", **vision}}
+            **strict, "text_config": {"model_type": "mllama_text_model", **text}, "vision_config": {"model_type": "mllama_vision_model", **vision}}
 
 
 def preprocessor(config):
@@ -60,7 +67,31 @@ def reference(config):
     """The reference's model, in double precision, with weights of its own."""
     whole = transformers.MllamaConfig(**json.loads(json.dumps(config)))
     whole._attn_implementation = "eager"
-    return transformers.MllamaForConditionalGeneration._from_config(whole, attn_implementation="eager").double().eval()
+    model = transformers.MllamaForConditionalGeneration._from_config(whole, attn_implementation="eager").double().eval()
+    if config.get("mllama_strict_mask"):
+        Strict(model)
+    return model
+
+
+class Strict:
+    """Meta's masks (llama-models, CrossAttention and CrossAttentionTransformerBlock) in transformers' model: what a row that sees no picture
+    attends to counts nothing, as its feed-forward does there already. Rows that see one have transformers' mask, without padding."""
+
+    def __init__(self, model):
+        self.sees = None  # [1, tokens, 1]: whether a row sees a picture; None: there is none
+        for index in model.config.text_config.cross_attention_layers:
+            layer = model.model.language_model.layers[index]
+            layer.register_forward_pre_hook(self.before_layer, with_kwargs=True)
+            layer.cross_attn.register_forward_hook(self.behind_attention)
+
+    def before_layer(self, layer, positional, named):
+        assert not positional[1:], "masks are named"
+        sees = named["full_text_row_masked_out_mask"]
+        self.sees = None if sees is None else sees[:, 0]
+
+    def behind_attention(self, attention, positional, out):
+        rows, weights = out
+        return (rows if self.sees is None else rows * self.sees), weights
 
 
 def make_weights(config, storage):
@@ -104,8 +135,8 @@ def mask_of(ids, image, num_tiles, max_tiles):
     return torch.tensor(processing_mllama.convert_sparse_cross_attention_mask_to_dense([places], [num_tiles], max_tiles, len(ids)))
 
 
-def ranges_of(mask):
-    """The mask as ranges of keys, where tiles in use stand first, picture by picture, and the others last."""
+def ranges_of(mask, strict=False):
+    """The mask as ranges of keys, where tiles in use stand first, picture by picture, and the others last; strict: there are none."""
     tokens, pictures, tiles = mask.shape[1:]
     used = mask[0].any(dim=0)
     order = [(p, t) for p in range(pictures) for t in range(tiles) if used[p, t]]
@@ -113,7 +144,7 @@ def ranges_of(mask):
     for token in range(tokens):
         seen = [i for i, (p, t) in enumerate(order) if mask[0, token, p, t]]
         assert not seen or seen == list(range(seen[0], seen[-1] + 1)), "not one range"
-        found = [seen[0] * ROWS, (seen[-1] + 1) * ROWS, 0] if seen else [0, pictures * tiles * ROWS, 1]
+        found = [seen[0] * ROWS, (seen[-1] + 1) * ROWS, 0] if seen else [0, 0 if strict else pictures * tiles * ROWS, 1]
         if not ranges or ranges[-1][1:] != found:
             ranges.append([token, *found])
     return ranges
@@ -145,9 +176,16 @@ def passes(config):
     return [(1, most, ids(11, 3), ids(12, 6)), (2, 1, [], ids(22, 3)), (3, 2, ids(31, 2), ids(32, 4))]
 
 
+def plain_model(model):
+    """The same weights with transformers' own masks."""
+    plain = reference({**model.config.to_dict(), "mllama_strict_mask": False})
+    plain.load_state_dict(model.state_dict())
+    return plain
+
+
 def write_passes(folder, model, config, image):
     lines, rounded = [], lambda tensor: [[round(float(value), 6) for value in row] for row in tensor]
-    vision = config["vision_config"]
+    vision, strict = config["vision_config"], config.get("mllama_strict_mask", False)
     max_tiles = vision["max_num_tiles"]
     for seed, arrangement, before, behind in passes(config):
         num_tiles = math.prod(vision["supported_aspect_ratios"][arrangement - 1])
@@ -159,9 +197,13 @@ def write_passes(folder, model, config, image):
         rows = model.model.multi_modal_projector(model.model.vision_model(**tower).last_hidden_state).reshape(max_tiles * ROWS, -1)
         ids = [*before, image, *behind]
         mask = mask_of(ids, image, [num_tiles], max_tiles)
-        out = model(input_ids=torch.tensor([ids]), cross_attention_mask=mask, use_cache=False, **tower)
-        lines.append({"seed": seed, "shape": shape, "extras": [arrangement], "num_last": (max_tiles - num_tiles) * ROWS, "decoder_ids": ids,
-                      "ranges": ranges_of(mask), "encoder": rounded(rows), "logits": rounded(out.logits[0])})
+        inputs = {"input_ids": torch.tensor([ids]), "cross_attention_mask": mask, "use_cache": False, **tower}
+        out = model(**inputs)
+        if strict:
+            assert bool(before) == (not torch.allclose(out.logits, plain_model(model)(**inputs).logits)), "only tokens before a picture differ"
+            rows = rows[:num_tiles * ROWS]
+        lines.append({"seed": seed, "shape": shape, "extras": [arrangement], "num_last": 0 if strict else (max_tiles - num_tiles) * ROWS,
+                      "decoder_ids": ids, "ranges": ranges_of(mask, strict), "encoder": rounded(rows), "logits": rounded(out.logits[0])})
     (folder / "forward.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return len(lines)
 
@@ -214,6 +256,9 @@ def answer(model, request, inputs):
         top = torch.stack([scores[0].topk(2).values for scores in out.scores])
         if (top[:, 0] - top[:, 1]).min() < 2e-3 or (request.get("ignore_eos") and 2 in ids):
             return None
+        # The end is banned here, and only passed over there: the two are one where it is nobody's first choice.
+        if request.get("ignore_eos") and any(int(step[0].argmax()) == 2 for step in out.logits):
+            return None
         # Penalties and bans count in log-probabilities; the end that is ignored does not.
         edited = "repetition_penalty" in request or "no_repeat_ngram_size" in request
         logits = torch.stack([step[0] for step in (out.scores if edited else out.logits)])
@@ -227,13 +272,16 @@ def answer(model, request, inputs):
 def write_requests(folder, model, seed, image):
     processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
     assert "Pil" in type(processor).__name__, type(processor)
-    rng, requests, answers = random.Random(seed), [], []
+    rng, requests, answers, others = random.Random(seed), [], [], 0
+    plain = plain_model(model) if model.config.to_dict().get("mllama_strict_mask") else None
     while len(requests) < len(FORMS):
         request, inputs = draw_request(processor, rng, len(requests), *FORMS[len(requests)], image)
         found = answer(model, request, inputs)
         if found is not None:
             requests.append(request)
             answers.append(found)
+            others += plain is not None and answer(plain, request, inputs) not in (None, found)
+    assert plain is None or others >= 4, "answers are those of transformers' masks"
     for name, rows in (("requests", requests), ("expected", answers)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -247,6 +295,6 @@ def write(folder, config, weights, storage):
     assert not unexpected and not missing, (missing, unexpected)
     count = write_passes(folder, model, config, storage["image"])
     write_requests(folder, model, storage["seed"], storage["image"])
-    if not storage.get("published"):
+    if not storage.get("published") and not storage.get("strict"):
         write_ranges(folder)
     return count

@@ -1,5 +1,6 @@
 """What MODEL may be, as a user meets it: files of weights, and folders and files that are no model. Needs build/release/transept and
 the bundled model; says so where they are absent."""
+import json
 import shutil
 import struct
 import tempfile
@@ -8,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import torch_bin
-from cli_test import MODEL, ROOT, changed_model, run
+from cli_test import MODEL, ROOT, changed_model, lines, run
 
 
 class ModelFilesTest(unittest.TestCase):
@@ -122,6 +123,26 @@ class ModelFilesTest(unittest.TestCase):
         code, _, err = run("transcribe", "g2p", sound)
         self.assertEqual(code, 2)
         self.assertIn("does not take audio; text is for `transept translate`", err)
+
+    def test_masks_of_metas_code_by_a_flag(self):
+        """A folder that says so itself gives what the flag gives of the same folder without a word, alone, over instances and over ranks."""
+        strict, plain = ROOT / "tests" / "models" / "mllama-strict-float16", self.scratch / "plain"
+        shutil.copytree(strict, plain)
+        config = json.loads((plain / "config.json").read_text())
+        del config["mllama_strict_mask"]
+        (plain / "config.json").write_text(json.dumps(config))
+        wanted = [answer["outputs"][0]["token_ids"] for answer in lines((strict / "expected.jsonl").read_text())]
+        given = []
+        for folder, flags in ((strict, []), (plain, ["--mllama-strict-mask"]), (plain, ["--mllama-strict-mask", "--epd", "1E1D"]),
+                              (plain, ["--mllama-strict-mask", "--tensor-parallel-size", "2"]), (plain, [])):
+            code, out, err = run("generate", folder, "--input", strict / "requests.jsonl", *flags)
+            self.assertEqual(code, 0, err)
+            given.append([(answer["outputs"][0]["token_ids"], answer["outputs"][0]["cumulative_logprob"]) for answer in lines(out)])
+        self.assertEqual([ids for ids, _ in given[0]], wanted)
+        self.assertEqual(given[1], given[0])
+        self.assertEqual(given[2], given[0], "an encode and a decode instance")
+        self.assertEqual(given[3], given[0], "two ranks")
+        self.assertNotEqual(given[4], given[0])
 
 
 if __name__ == "__main__":

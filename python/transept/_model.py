@@ -25,7 +25,7 @@ _KINDS = {
     **dict.fromkeys(("preemption_mode", "quantization", "revision"), "text"),
     **dict.fromkeys(("block_size", "kv_cache_memory", "max_model_len", "max_num_batched_tokens", "max_num_encoder_tokens"), "whole"),
     **dict.fromkeys(("max_num_seqs", "replicas", "seed", "threads"), "whole"),
-    **dict.fromkeys(("local_files_only", "share_identical_inputs"), "switch"),
+    **dict.fromkeys(("local_files_only", "mllama_strict_mask", "share_identical_inputs"), "switch"),
     "watermark": "number",
 }
 _PATHS = frozenset({"header_font", "shortlist"})

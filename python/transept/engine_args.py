@@ -209,6 +209,7 @@ class EngineArgs:
     isa: Optional[str] = None
     max_num_encoder_tokens: Optional[int] = None
     max_queued_requests: int = 0  # 0: 512, and without a limit for AsyncLLM
+    mllama_strict_mask: Optional[bool] = None
     preemption_mode: Optional[str] = None
     replicas: Optional[int] = None
     share_identical_inputs: Optional[bool] = None

@@ -273,6 +273,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags, AskLauncher launcher) {
   config.seed = static_cast<uint64_t>(seed);
   ASSIGN_OR_RETURN(config.media_limits, media_limits(flags));
   config.header_font = flags.text_or("header-font", "");
+  config.mllama_strict_mask = flags.is_on("mllama-strict-mask");
   config.debug_loopback_plans = flags.is_on("debug-loopback-plans");
   config.speculative_config = flags.text_or("speculative-config", "");
   if (flags.has("num-speculative-tokens")) {

@@ -56,6 +56,10 @@ std::vector<FlagSpec> media_flags() {
       {"header-font", "FILE", "",
        "Pix2Struct models that answer questions (DePlot, MatCha): the font that draws a question above its picture",
        kMedia},
+      {"mllama-strict-mask", "", "",
+       "Llama 3.2 Vision: masks as in Meta's code, and not as in transformers: tokens before the first picture read no "
+       "picture, and nothing that fills a picture up is read",
+       kMedia},
   };
 }
 

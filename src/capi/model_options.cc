@@ -37,6 +37,7 @@ constexpr OptionRow<ModelOptions> kRows[] = {
     {"max_num_batched_tokens", slot<&C::max_num_batched_tokens>, 1, kMaxEngineCount},
     {"max_num_encoder_tokens", slot<&C::max_num_encoder_tokens>, 1, kMaxEngineCount},
     {"max_num_seqs", slot<&C::max_num_seqs>, 1, kMaxNumSeqs},
+    {"mllama_strict_mask", slot<&C::mllama_strict_mask>},
     {"preemption_mode", slot<&C::preemption_mode>},
     {"quantization", slot<&C::quantization>},
     {"replicas", slot<&C::replicas>, 1, kMaxReplicas},

@@ -110,7 +110,7 @@ StatusOr<NewRequest> make_request(const SharedModel& model, const transept_reque
   options.engine_seed = model.model().config.seed;
   options.request_key = seed_key(parsed.id.dump());
   options.score_only = (request.flags & TRANSEPT_REQUEST_SCORE) != 0;
-  options.decoder_alone = request.encoded != nullptr;
+  if (request.encoded != nullptr) options.encoded = request.encoded->input.items();
   options.media.local_paths = true;  // a program may read what it may read
   ASSIGN_OR_RETURN(PreparedRequest prepared,
                    prepare_request(parsed, *model.model().prompts, model.model().generation, options));
@@ -131,7 +131,6 @@ StatusOr<NewRequest> make_request(const SharedModel& model, const transept_reque
 
 StatusOr<EncoderDecoderInputs> make_encoder_inputs(const SharedModel& model, const transept_request& request) {
   if (request.encoded != nullptr) return field_error("encoded", "encoded: the input is encoded already");
-  RETURN_IF_ERROR(model.model().prompts->check_handles());
   ASSIGN_OR_RETURN(const ParsedRequest parsed, parse(request, "encode"));
   PromptProcessor::Options options(parsed.prompt_options);
   options.media.local_paths = true;

@@ -127,10 +127,10 @@ typedef struct transept_model_options {
   int32_t max_queued_requests;  // requests that wait for their first step; 0: 512
   // An object with any of: attention_backend, block_size, cpu_affinity, device, download_dir, dtype, encode_slice,
   // header_font, hf_token, isa, kv_cache_dtype, kv_cache_memory (bytes), local_files_only, max_model_len,
-  // max_num_batched_tokens, max_num_encoder_tokens, max_num_seqs, preemption_mode, quantization, replicas, revision,
-  // seed, share_identical_inputs, shortlist, swap_space (bytes), threads, watermark. The meaning and the defaults are
-  // those of the flags of `transept generate`; hf_token and local_files_only are HF_TOKEN and HF_HUB_OFFLINE of this
-  // call.
+  // max_num_batched_tokens, max_num_encoder_tokens, max_num_seqs, mllama_strict_mask, preemption_mode, quantization,
+  // replicas, revision, seed, share_identical_inputs, shortlist, swap_space (bytes), threads, watermark. The meaning
+  // and the defaults are those of the flags of `transept generate`; hf_token and local_files_only are HF_TOKEN and
+  // HF_HUB_OFFLINE of this call.
   transept_text options_json;
   // While files of a model of the hub come: its name, the bytes that are there, and those that there will be. NULL: not
   // told. One call at a time, on a thread of the library; it must not call the library. Not called where all is cached.
@@ -277,7 +277,8 @@ TRANSEPT_API transept_code transept_stream_abort(transept_stream* stream, transe
 // Aborts the request if it has not ended. One thread.
 TRANSEPT_API void transept_stream_free(transept_stream* stream);
 
-// Pins the encoder's side of a request. Waits for the current step. Fields of the decoder's side are not read. Any
+// Pins the encoder's side of a request. Waits for the current step. Fields of the decoder's side are not read, nor is a
+// text beside pictures that stand within the decoder's prompt: requests over these give it as decoder_prompt. Any
 // thread. Errors: those of the fields; an input that never fits; UNAVAILABLE; FAILED_PRECONDITION (from inside
 // on_ready).
 TRANSEPT_API transept_code transept_encode(transept_model* model, const transept_request* request,

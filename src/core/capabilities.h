@@ -90,6 +90,7 @@ enum class Feature : uint8_t {
   // Models and machines
   kForeignFiles,
   kSlidingWindow,
+  kStrictMasks,
   kLora,
   kCpu,
   kVulkan,
@@ -160,7 +161,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kPoison, .group = feature_groups::kMemory, .name = "poisoned and shuffled blocks", .flags = "--debug-poison"},
     {.feature = Feature::kSharedInputs, .group = feature_groups::kMemory, .name = "one encode for equal inputs in flight", .flags = "--share-identical-inputs"},
     {.feature = Feature::kCachedInputs, .group = feature_groups::kMemory, .name = "encoder inputs kept for later requests, each API key its own", .flags = "--encoder-cache-memory, --encoder-cache-ttl, --cache-scope", .fields = "cache_salt", .others = "DELETE /v1/cache"},
-    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests", .others = "EncodedInput of engine/encoded_input.h", .needs_cross_attention = true},
+    {.feature = Feature::kPinnedInputs, .group = feature_groups::kMemory, .name = "an encoded input for later requests, also of rows within their prompts", .others = "EncodedInput of engine/encoded_input.h"},
     {.feature = Feature::kPrefixCaching, .group = feature_groups::kMemory, .name = "prefix caching of decoder prompts of two KV blocks and more", .flags = "--enable-prefix-caching", .fields = "cache_salt"},
     {.feature = Feature::kChunkedPrefill, .group = feature_groups::kMemory, .name = "chunked prefill of decoder prompts", .flags = "--max-num-batched-tokens, --enable-chunked-prefill"},
     {.feature = Feature::kSpeculation, .group = feature_groups::kMemory, .name = "speculative decoding, bit-exact: drafts of a request, of n-grams, of the input; not beside beams", .flags = "--speculative-config, --num-speculative-tokens", .fields = "prediction, draft_token_ids"},
@@ -199,6 +200,7 @@ inline constexpr FeatureRow kFeatures[] = {
 
     {.feature = Feature::kForeignFiles, .group = feature_groups::kModels, .name = "models in files of other programs: CTranslate2, whisper.cpp, llama.cpp (T5), Marian", .others = "model.bin, ggml-*.bin, *.gguf, *.npz"},
     {.feature = Feature::kSlidingWindow, .group = feature_groups::kModels, .name = "sliding-window attention", .others = "config.json: sliding_window, attention_window", .refusal = "sliding-window attention is not supported"},
+    {.feature = Feature::kStrictMasks, .group = feature_groups::kModels, .name = "Mllama: the masks of Meta's code in place of transformers'", .flags = "--mllama-strict-mask", .others = "config.json: mllama_strict_mask", .modality = "image", .needs_cross_attention = true},
     {.feature = Feature::kLora, .group = feature_groups::kModels, .name = "LoRA adapters", .flags = "--enable-lora, --lora-modules", .others = "adapter_config.json", .refusal = "LoRA adapters are not supported: merge them into the model's weights"},
     {.feature = Feature::kCpu, .group = feature_groups::kModels, .name = "the processor: generic x86-64, AVX2, AVX-512", .flags = "--device, --isa"},
     {.feature = Feature::kVulkan, .group = feature_groups::kModels, .name = "a GPU by Vulkan, tested on lavapipe alone: float32 arithmetic and KV, weights of 16 and 32 bits, one rank, no encode slices, no shortlists (docs/devices.md)", .flags = "--device"},

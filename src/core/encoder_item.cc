@@ -75,6 +75,21 @@ void make_remote(EncoderItem& item, uint32_t index) {
   item.remote = remote;
 }
 
+void make_local(EncoderItem& item) {
+  CHECK(item.remote.has_value() && item.content != nullptr, "an item that another process has asked for");
+  // The content's are those of whoever made it remote: a handle, whose requests have places of their own.
+  EncoderItem local = *item.content;
+  local.splice_offset = item.splice_offset;
+  local.digest = item.digest;
+  item = std::move(local);
+}
+
+std::vector<EncoderItem> items_in_places(std::vector<EncoderItem> items, std::span<const EncoderItem> placed) {
+  CHECK(placed.empty() || placed.size() == items.size(), placed.size(), " places for ", items.size(), " items");
+  for (size_t i = 0; i < placed.size(); ++i) items[i].splice_offset = placed[i].splice_offset;
+  return items;
+}
+
 const EncoderFeatures* media_of(const EncoderItem& item) {
   return item.content != nullptr ? item.content->features.get() : item.features.get();
 }

@@ -109,6 +109,14 @@ ContentDigest item_digest(const EncoderItem& item, std::string_view salt = {});
 // the request's items. REQUIRES: it is not remote.
 void make_remote(EncoderItem& item, uint32_t index);
 
+// The inverse: what is to be encoded here after all, where the item stands in its request's prompt. REQUIRES: it is
+// remote, and has its content.
+void make_local(EncoderItem& item);
+
+// These items, each where the item of the same index stands in a request's prompt (splice_offset). A request that says
+// no places gets them as they are. REQUIRES: `placed` is empty, or there are as many.
+std::vector<EncoderItem> items_in_places(std::vector<EncoderItem> items, std::span<const EncoderItem> placed);
+
 // The media of an item, wherever it is encoded; null: there are none here.
 const EncoderFeatures* media_of(const EncoderItem& item);
 

@@ -121,6 +121,36 @@ TEST(EncoderItem, MadeRemoteKeepsItsContentItsIdsAndItsLength) {
   EXPECT_EQ(media_of(EncoderItem({1})), nullptr);
 }
 
+// A handle's items are made remote once, and stand where each of its requests has them.
+TEST(EncoderItem, MadeLocalIsItsContentWhereTheRequestHasIt) {
+  EncoderItem item = audio({2, 2}, {1, 2, 3, 4});
+  item.consumers = Consumers::kSplice;
+  const EncoderItem before = item;
+  make_remote(item, 0);
+  item.splice_offset = 7;
+  item.digest = testing::digest_of(9);  // a handle's own, where equal inputs are not shared
+  make_local(item);
+  EXPECT_FALSE(item.remote.has_value());
+  EXPECT_EQ(item.content, nullptr);
+  EXPECT_EQ(item.features, before.features);
+  EXPECT_EQ(item.consumers, Consumers::kSplice);
+  EXPECT_EQ(item.splice_offset, 7);
+  EXPECT_EQ(item.digest, testing::digest_of(9));
+}
+
+TEST(EncoderItem, StandsWhereARequestHasIt) {
+  std::vector<EncoderItem> held = {EncoderItem({1}), EncoderItem({2, 3})};
+  held[1].splice_offset = 4;
+  std::vector<EncoderItem> placed = {EncoderItem({8}), EncoderItem({9})};
+  placed[0].splice_offset = 5, placed[1].splice_offset = 6;
+  const std::vector<EncoderItem> items = items_in_places(held, placed);
+  EXPECT_EQ(items[0].token_ids, std::vector<int32_t>({1}));
+  EXPECT_EQ(items[1].token_ids, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(items[0].splice_offset, 5);
+  EXPECT_EQ(items[1].splice_offset, 6);
+  EXPECT_EQ(items_in_places(held, {})[1].splice_offset, 4) << "as they are";
+}
+
 // Positions that stand last do so behind those of all items: 3 + 1, 2, (spliced), 1 + 4.
 TEST(CrossPlace, LastPositionsStandBehindAllOthers) {
   const auto item = [](int32_t num_positions, int32_t num_last) {

@@ -1,10 +1,11 @@
 // A handle of an encoder input: a list of items. While a handle lives, the requests over it (LLMEngine::add_request)
 // share one encode of each item and its tables, even those that come after the first has ended. For language detection,
-// temperature fallback, word alignment and best-of: several decoder sequences, one encoder input.
+// temperature fallback, word alignment and best-of: several decoder sequences, one encoder input. A handle says nothing
+// of the decoder's prompt: where an item's rows are spliced, and which tokens see which rows, each request says itself.
 //
-// The pin is soft: the handle keeps the input itself, and the engine keeps its cross KV until it needs the room. A
-// request over a handle whose cross KV was evicted encodes again. When the last copy is dropped, the cross KV is freed
-// as soon as no request reads it, unless the engine caches inputs.
+// The pin is soft: the handle keeps the input itself, and the engine keeps its tables (cross KV, rows that are spliced)
+// until it needs the room. A request over a handle whose tables were evicted encodes again. When the last copy is
+// dropped, they are freed as soon as no request reads them, unless the engine caches inputs.
 //
 // Reference-counted, copyable and movable. Any thread may make and drop copies, and copies may outlive the engine; two
 // threads must not use the same object at once. LLMEngine makes and uses handles on its own thread, AsyncEngine on any.

@@ -18,6 +18,7 @@
 #include "engine/llm_engine.h"
 #include "models/checkpoints_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "multimodal/mllama_pictures.h"
 #include "multimodal/mllama_rules.h"
 #include "multimodal/multimodal_testing.h"
 #include "multimodal/qwen2_vl_positions.h"
@@ -154,11 +155,12 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     inputs.layout = qwen2_vl_layout(static_cast<int32_t>(inputs.prompt_token_ids.size()), {&place, 1});
   }
 
-  // The picture stands at a token of the prompt, before which others see all of its rows.
-  static void cross_picture(int32_t which, EncoderDecoderInputs& inputs) {
+  // The picture stands at a token of the prompt, before which others see all of its rows, or strictly none.
+  void cross_picture(int32_t which, EncoderDecoderInputs& inputs) const {
     const EncoderItem& item = inputs.items.front();
     const MllamaPlace place{(which + 1) % 3, item.num_positions() - item.num_last_positions()};
-    inputs.layout.ranges = mllama_ranges({&place, 1}, num_cross_positions(inputs.items));
+    const bool is_strict = *read_mllama_strict_mask(config_);
+    inputs.layout.ranges = mllama_ranges({&place, 1}, is_strict ? 0 : num_cross_positions(inputs.items));
   }
 
   EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
@@ -203,6 +205,10 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
   // What the engine gets instead of these inputs, and what happens between its steps: for tests that encode elsewhere.
   virtual EncoderDecoderInputs place(const std::string&, EncoderDecoderInputs inputs) { return inputs; }
   virtual void before_step() {}
+  virtual Status add(LLMEngine& engine, const std::string& id, EncoderDecoderInputs inputs,
+                     const SamplingParams& params) {
+    return engine.add_request(id, std::move(inputs), params);
+  }
   // What a request brings besides.
   virtual void complete(const std::string&, SamplingParams&) {}
 
@@ -223,7 +229,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
       if (i == 5) params.capture_encoder_output = true;
       const std::string id = std::to_string(i);
       complete(id, params);
-      const Status added = engine.add_request(id, place(id, std::move(inputs)), params);
+      const Status added = add(engine, id, place(id, std::move(inputs)), params);
       CHECK(added.ok(), error_message(added));
     }
     Answers answers;

@@ -164,6 +164,24 @@ Status InputStage::check_layout(const EncoderDecoderInputs& inputs) const {
   return ok_status();
 }
 
+Status InputStage::take_held(const EncodedInput& encoded, EncoderDecoderInputs& inputs) const {
+  if (!shared_.owns(encoded)) {
+    return field_error("encoded_input",
+                       encoded.has_value() ? "the handle is of another engine" : "the handle is empty");
+  }
+  const std::vector<EncoderItem>& held = encoded.items();
+  const bool splices =
+      std::ranges::any_of(held, [](const EncoderItem& item) { return has(item.consumers, Consumers::kSplice); });
+  if (!splices) inputs.items.clear();  // they have no places
+  if (splices && inputs.items.size() != held.size()) {
+    return field_error("items", str_cat("the handle has ", held.size(), " items, which stand within the prompt, and ",
+                                        "the request says of ", inputs.items.size(), " where"));
+  }
+  inputs.items = items_in_places(held, inputs.items);
+  inputs.encoder_prompt = encoded.text();
+  return ok_status();
+}
+
 StatusOr<EncodedInput> InputStage::hold(const EncoderDecoderInputs& inputs) {
   shared_.collect_dropped();
   if (inputs.num_encoder_tokens() == 0) return field_error("prompt", "there is no encoder input");

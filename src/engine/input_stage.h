@@ -53,6 +53,10 @@ class InputStage final {
   // Forgets a request whose pass was aborted; nullopt: none is open. Returns whether it only scores.
   std::optional<bool> abort(const std::string& request_id);
 
+  // Makes the items of a handle those of a request over it; `inputs` says where in its prompt they are spliced. Errors:
+  // an empty handle, or one of another engine; spliced items, of which the request has another number.
+  Status take_held(const EncodedInput& encoded, EncoderDecoderInputs& inputs) const;
+
   // Returns a new handle of the encoder side of `inputs`. Errors: no encoder input; an input that could never fit;
   // items that the model cannot have.
   StatusOr<EncodedInput> hold(const EncoderDecoderInputs& inputs);

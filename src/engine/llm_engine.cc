@@ -46,12 +46,7 @@ Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInput
 
 Status LLMEngine::add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
                               const SamplingParams& params, const RequestOptions& options) {
-  if (!inputs_.shared().owns(encoded)) {
-    return field_error("encoded_input",
-                       encoded.has_value() ? "the handle is of another engine" : "the handle is empty");
-  }
-  inputs.encoder_prompt = encoded.text();
-  inputs.items = encoded.items();
+  RETURN_IF_ERROR(inputs_.take_held(encoded, inputs));
   return add_checked({request_id, encoded, std::move(inputs), params, options});
 }
 

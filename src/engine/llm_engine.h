@@ -63,8 +63,8 @@ class LLMEngine final : public StepEngine {
   // the handle encodes, and later ones find its cross KV. Errors: no encoder input; an input that could never fit (both
   // counts).
   StatusOr<EncodedInput> encode(const EncoderDecoderInputs& inputs) override;
-  // Adds a request over a handle: `inputs` has the decoder side, and the handle replaces its encoder side. Errors:
-  // those of add_request; an empty handle, or a handle of another engine.
+  // Adds a request over a handle: `inputs` has the decoder side, and the handle replaces its encoder side. Of its items
+  // counts where they stand in the prompt, if they are spliced. Errors: those of add_request and InputStage::take_held.
   Status add_request(const std::string& request_id, const EncodedInput& encoded, EncoderDecoderInputs inputs,
                      const SamplingParams& params, const RequestOptions& options = {});
   // Over a handle, or over the request's own items.

@@ -368,9 +368,14 @@ RequestOutput RemoteInputs::output_of(InputStage::Request request, const Status&
 
 void RemoteInputs::consume(const std::string& request_id, size_t num_items) {
   if (has_uses_.erase(request_id) == 0) return;
-  const std::string& name = name_of(request_id);
+  const std::string name = name_of(request_id);
   for (size_t i = 0; i < num_items; ++i) table_.consume({name, static_cast<uint32_t>(i)}, clock_.now());
+  if (!asked_.contains(request_id)) return;
+  // Of what it has asked for, equal rows that came for others were taken: the rest is on its way, and would hold its
+  // room until it is unclaimed for too long.
+  table_.abort(name, clock_.now(), outputs_);
   forget_asked(request_id);
+  perform();
 }
 
 void RemoteInputs::end(const std::string& request_id) {

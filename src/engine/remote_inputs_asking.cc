@@ -97,7 +97,7 @@ bool RemoteInputs::fall_back(const std::string& request_id, std::vector<InputSta
     if (!may_fall_back(waits->second.request.inputs.items)) return false;
     InputStage::Request request = remove(request_id);
     end(request_id);
-    for (EncoderItem& item : request.inputs.items) item = EncoderItem(*item.content);
+    for (EncoderItem& item : request.inputs.items) make_local(item);
     ready.push_back(std::move(request));
     return true;
   }

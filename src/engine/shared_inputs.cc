@@ -98,7 +98,7 @@ bool SharedInputs::attach(GroupId group_id, std::vector<EncoderItem>& items, std
 
 void SharedInputs::attach(GroupId group_id, const EncodedInput& handle, std::vector<EncoderItem>& items) {
   CHECK(owns(handle), "a handle of another engine");
-  items = handle.items();
+  items = items_in_places(handle.items(), items);
   const std::vector<ContentDigest>& digests = handle.pin_->digests;
   for (size_t i = 0; i < items.size(); ++i) items[i].digest = digests[i];
   add(group_id, Digests(digests.begin(), digests.end()));

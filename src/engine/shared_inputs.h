@@ -35,7 +35,8 @@ class SharedInputs final {
   // Pins the items of a group; computes the digests that are missing, with this salt. Returns
   // SequenceGroup::Init::shares_items; false: the group shares with none. REQUIRES: the group has no items here yet.
   bool attach(GroupId group_id, std::vector<EncoderItem>& items, std::string_view salt = {});
-  // The same for a request over a handle, whose items replace `items`. REQUIRES: owns(handle).
+  // The same for a request over a handle, whose items replace `items`, in the places that these have in the prompt.
+  // REQUIRES: owns(handle); `items` is empty, or there are as many.
   void attach(GroupId group_id, const EncodedInput& handle, std::vector<EncoderItem>& items);
   // Call when the group was refused or is gone. No-op if it has no items here.
   void detach(GroupId group_id);

@@ -133,6 +133,25 @@ TEST_F(SharedInputsTest, AHandleIsTheInputAndCountsItsCopies) {
   EXPECT_EQ(inputs_.num_inputs(), 0u);
 }
 
+// Where they stand in the prompt is the request's to say; what they are, the handle's.
+TEST_F(SharedInputsTest, TheItemsOfAHandleStandWhereEachRequestHasThem) {
+  std::vector<EncoderItem> items = {EncoderItem(Ids{1}), EncoderItem(Ids{1})};
+  for (EncoderItem& item : items) item.consumers = Consumers::kSplice;
+  const EncodedInput handle = inputs_.hold(items, std::nullopt);
+  std::vector<EncoderItem> first(2), second(2);
+  first[0].splice_offset = 3, first[1].splice_offset = 5, second[1].splice_offset = 9;
+  inputs_.attach(GroupId(1), handle, first);
+  inputs_.attach(GroupId(2), handle, second);
+  EXPECT_EQ(first[0].splice_offset, 3);
+  EXPECT_EQ(first[1].splice_offset, 5);
+  EXPECT_EQ(second[0].splice_offset, 0);
+  EXPECT_EQ(second[1].splice_offset, 9);
+  EXPECT_EQ(first[1].token_ids, Ids{1});
+  EXPECT_EQ(first[1].digest, second[0].digest);
+  EXPECT_EQ(first[1].consumers, Consumers::kSplice);
+  EXPECT_EQ(inputs_.num_inputs(), 1u) << "an item twice, and no cross table";
+}
+
 TEST_F(SharedInputsTest, CountsWhatIsEncodedAgain) {
   attach(inputs_, 1, items_of({1}));
   EXPECT_FALSE(inputs_.count_encode(GroupId(1), 0));

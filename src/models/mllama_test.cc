@@ -17,7 +17,9 @@ using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
-constexpr const char *kByClass = "mllama-float32", *kPublished = "mllama-bfloat16-sharded";
+// The third has the masks of Meta's code (mllama_strict_mask).
+constexpr const char *kByClass = "mllama-float32", *kPublished = "mllama-bfloat16-sharded",
+                     *kStrict = "mllama-strict-float16";
 
 class Mllama : public ::testing::TestWithParam<testing::ReferenceWay> {};
 
@@ -27,10 +29,10 @@ TEST_P(Mllama, ComputesWhatTransformersDoes) {
   testing::expect_reference_answers(folder, backend, isa);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Mllama, testing::reference_ways({kByClass, kPublished}), testing::name_of_way);
+INSTANTIATE_TEST_SUITE_P(Ways, Mllama, testing::reference_ways({kByClass, kPublished, kStrict}), testing::name_of_way);
 
 TEST(MllamaMemory, ADryRunGoesByLengthsAlone) {
-  for (const char* folder : {kByClass, kPublished}) testing::expect_dry_runs_suffice(folder);
+  for (const char* folder : {kByClass, kPublished, kStrict}) testing::expect_dry_runs_suffice(folder);
 }
 
 TEST(MllamaShared, GoldensAreReadToTheLastTensor) { testing::expect_shared_goldens_are_read({"mllama"}); }

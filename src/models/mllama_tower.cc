@@ -120,20 +120,20 @@ class TowerInput final : public EncoderInput {
     const MllamaPictures& pictures = config_.pictures;
     const std::span<const int64_t> shape = features.shape;
     CHECK(shape.size() == 4 && shape[1] == kChannels && shape[2] == pictures.image && shape[3] == pictures.image &&
-              features.extras.size() == 1 && num_positions == pictures.num_positions(),
+              features.extras.size() == 1 && num_positions == pictures.num_positions_of(shape[0]),
           "no tiles of a picture");
     CHECK(pictures.num_tiles(features.extras[0]) == shape[0], "arrangement ", features.extras[0], " has not ", shape[0],
           " tiles");
     return {shape[0], features.extras[0]};
   }
 
-  // y: [positions, out_dim].
+  // y: [positions, out_dim], of all tiles or of those in use, which are the first.
   void run(Context& context, DType kv_dtype, const FeaturesView& features, const Tiles& tiles,
            const TensorView& y) const {
     const Arena::Scope scope(context.arena);
     const MllamaPictures& pictures = config_.pictures;
     const TensorView x = context.arena.tensor(DType::kFloat32, {pictures.num_rows(), config_.dim});
-    const TensorView wide = context.arena.tensor(DType::kFloat32, {pictures.num_positions(), config_.wide_dim()});
+    const TensorView wide = context.arena.tensor(DType::kFloat32, {y.dim(0), config_.wide_dim()});
     const TileMask mask(tiles.num_used * pictures.rows_a_tile(), pictures.num_rows(), kv_dtype);
     embed(context, features, tiles, x);
     run_layers(context, mask.batch(), x, wide);
@@ -180,9 +180,10 @@ class TowerInput final : public EncoderInput {
     }
   }
 
-  // Without the rows that pad tiles.
+  // Without the rows that pad tiles, nor what y has no rows of.
   void keep(Context& context, const TensorView& x, int64_t place, const TensorView& wide) const {
-    gather_rows(context, x, all_positions_, wide.columns(place * config_.dim, (place + 1) * config_.dim));
+    const View<int32_t> kept = View<int32_t>(all_positions_).first(static_cast<size_t>(wide.dim(0)));
+    gather_rows(context, x, kept, wide.columns(place * config_.dim, (place + 1) * config_.dim));
   }
 
   void add_behind(Context& context, const Tiles& tiles, const TensorView& x) const {

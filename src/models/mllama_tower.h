@@ -1,7 +1,8 @@
 // The tower of Mllama (Llama 3.2 Vision): a ViT over the tiles of a picture, with tables by arrangement of tiles;
 // layers whose rows of some are kept, layers with gates behind them, and a projector of all these to the decoder's
 // width. A picture always has the rows of all tiles: those of tiles in use attend to all of them, padding attends to
-// rows in use. Source: transformers, models/mllama/modeling_mllama.py, MllamaVisionModel. Pure functions: thread-safe.
+// rows in use, and is left out at the end where no token sees it. Source: transformers,
+// models/mllama/modeling_mllama.py, MllamaVisionModel. Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>

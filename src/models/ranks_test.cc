@@ -129,6 +129,7 @@ const std::map<std::string, int> kMostRanksOf = {
     {"mbart-bfloat16", 2},               // 4 and 6
     {"mllama-bfloat16-sharded", 1},      // 1 KV head
     {"mllama-float32", 2},               // 2 KV heads
+    {"mllama-strict-float16", 2},        // 2 KV heads
     {"moonshine-float16", 4},            // 4
     {"moonshine-float32-bare", 1},       // 3
     {"mt5-bfloat16", 2},                 // 4, of 20 inputs in pairs

@@ -82,14 +82,16 @@ inline EncoderItem patches_content(const Json& tower) {
   return item;
 }
 
-// Two tiles of a picture beside each other, as Mllama's tower reads them, and the rows of those that are not there.
-inline EncoderItem tiles_content(const Json& tower) {
+// Two tiles of a picture beside each other, as Mllama's tower reads them, and the rows of those that are not there; but
+// not strictly.
+inline EncoderItem tiles_content(const Json& tower, bool is_strict) {
   const auto number = [&](const char* key) { return tower.find(key)->as_int(); };
   const int64_t side = number("image_size"), patches = side / number("patch_size"), max_tiles = number("max_num_tiles");
   const int64_t a_tile = patches * patches + 1;
-  auto features = seeded_features({2, 3, side, side}, static_cast<int32_t>(max_tiles * a_tile));
+  const int64_t num_last = is_strict ? 0 : (max_tiles - 2) * a_tile;
+  auto features = seeded_features({2, 3, side, side}, static_cast<int32_t>(2 * a_tile + num_last));
   features->num_rows = static_cast<int32_t>(max_tiles * round_up(a_tile, 8));
-  features->num_last_positions = static_cast<int32_t>((max_tiles - 2) * a_tile);
+  features->num_last_positions = static_cast<int32_t>(num_last);
   features->extras = {2};  // the second arrangement
   return {{}, std::move(features)};
 }
@@ -113,7 +115,9 @@ inline EncoderItem short_content(const Json& config) {
   const std::string family = model_type == nullptr ? "" : model_type->as_string();
   if (family == "florence2") return picture_among_ids(config);
   if (family.starts_with("qwen2")) return patches_content(*config.find("vision_config"));
-  if (family == "mllama") return tiles_content(*config.find("vision_config"));
+  if (family == "mllama") {
+    return tiles_content(*config.find("vision_config"), config.find("mllama_strict_mask") != nullptr);
+  }
   if (const Json* tower = config.find("encoder")) return picture_content(*tower);
   if (const Json* tower = config.find("vision_config")) {
     const Json* const pixels = tower->find("patch_embed_hidden_size");

@@ -74,7 +74,7 @@ class InputRules {
                                                            const std::string& param) const;
 
   // Fills the decoder's ids, and what belongs to them (open token, layout), from the request's decoder prompt or the
-  // family's default. `inputs` has the items already, unless the request is over a handle. Errors name the field: an
+  // family's default. `inputs` has the items already, a handle's if the request is over one. Errors name the field: an
   // unknown language (lists those that the model knows); a language, task or timestamps for a model without transcript
   // tokens; ids outside the vocabulary; those of `tokenize`.
   Status fill_decoder(const EncoderDecoderPrompt& prompt, const PromptOptions& options, TokenizeText tokenize,

@@ -69,8 +69,9 @@ class TileRows final : public ImageRows {
     if (extras.size() != 1 || pictures_.num_tiles(extras[0]) != shape[0]) {
       return invalid_argument("no arrangement of ", shape[0], " tiles");
     }
-    return ImageRowCounts{static_cast<int32_t>(pictures_.num_positions()), static_cast<int32_t>(pictures_.num_rows()),
-                          static_cast<int32_t>((pictures_.max_tiles - shape[0]) * pictures_.rows_a_tile())};
+    const int64_t num_positions = pictures_.num_positions_of(shape[0]);
+    return ImageRowCounts{static_cast<int32_t>(num_positions), static_cast<int32_t>(pictures_.num_rows()),
+                          static_cast<int32_t>(num_positions - shape[0] * pictures_.rows_a_tile())};
   }
 
  private:
@@ -79,6 +80,10 @@ class TileRows final : public ImageRows {
 };
 
 }  // namespace
+
+StatusOr<bool> read_mllama_strict_mask(const ModelConfig& config) {
+  return ConfigReader(config.raw, config.path + "/config.json").boolean(kMllamaStrictMask, false);
+}
 
 StatusOr<MllamaPictures> read_mllama_pictures(const ModelConfig& config) {
   const std::string file = config.path + "/config.json";
@@ -97,6 +102,7 @@ StatusOr<MllamaPictures> read_mllama_pictures(const ModelConfig& config) {
   ASSIGN_OR_RETURN(pictures.patch, reader.integer("patch_size", 1, kMaxSide, 14));
   ASSIGN_OR_RETURN(pictures.max_tiles, reader.integer("max_num_tiles", 1, kMaxTiles, 4));
   RETURN_IF_ERROR(check_rows(reader, pictures));
+  ASSIGN_OR_RETURN(pictures.is_strict, read_mllama_strict_mask(config));
   ASSIGN_OR_RETURN(pictures.num_ratios, count_ratios(*object, reader, pictures.max_tiles));
   pictures.arrangements = tile_arrangements(pictures.max_tiles);
   if (std::ssize(pictures.arrangements) > pictures.num_ratios) {

@@ -23,12 +23,13 @@ struct MllamaPlace {
   int32_t num_rows = 0;
 };
 
-// What each token sees, as transformers' mask has it: the tiles in use of the last picture before it, and of those
-// whose tokens stand directly before that one's; tokens before any picture: all rows of all pictures, num_positions of
-// them, padding too. Keys are in the order of cross_place(). Without pictures: nothing.
-std::vector<RowRange> mllama_ranges(std::span<const MllamaPlace> pictures, int32_t num_positions);
+// What each token sees: the tiles in use of the last picture before it, and of those whose tokens stand directly before
+// that one's; tokens before any picture: the first num_before keys. As transformers' mask has it these are all rows of
+// all pictures, padding too; strictly there are none. Keys are in the order of cross_place(). Without pictures:
+// nothing.
+std::vector<RowRange> mllama_ranges(std::span<const MllamaPlace> pictures, int32_t num_before);
 
-// An id that config.json has wrong is the model's to refuse; the rules take the class's for it.
+// What config.json has wrong is the model's to refuse; the rules take the class's values for it.
 std::unique_ptr<InputRules> make_mllama_rules(const ModelConfig& config, InputContext context);
 
 }  // namespace transept

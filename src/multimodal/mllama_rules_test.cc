@@ -43,13 +43,13 @@ EncoderItem picture(int32_t num_tiles) {
 }
 
 StatusOr<EncoderDecoderInputs> fill(std::vector<int32_t> ids, std::vector<EncoderItem> items, bool is_text = true,
-                                    std::optional<int64_t> truncate = {}) {
+                                    std::optional<int64_t> truncate = {}, std::string_view fields = "") {
   InputContext context;
   context.family = "mllama";
   context.vocab_size = kVocab;
   context.prompt_vocab_size = kVocab + kMllamaPromptTokens;
   context.eos = {7};
-  const auto rules = make_mllama_rules(config_of("nowhere"), context);
+  const auto rules = make_mllama_rules(config_of("nowhere", kTower, fields), context);
   EXPECT_TRUE(rules->is_decoder_alone());
   EncoderDecoderPrompt prompt;
   prompt.decoder.emplace();
@@ -103,6 +103,27 @@ TEST(MllamaRules, RefuseWhatDoesNotFit) {
   EXPECT_THAT(refusal({5, 28}, {}), HasSubstr("28 is outside the vocabulary of 28"));
   EXPECT_THAT(refusal({}, {}), HasSubstr("no tokens"));
   EXPECT_TRUE(fill({5, 27}, {}).ok()) << "the last of the ids that only prompts have";
+  // Over a handle nothing else asks: the encoder's side is not read.
+  EXPECT_EQ(error_param(fill({20, 5, 6}, {picture(1)}, true, 2).status()), "truncate_prompt_tokens");
+}
+
+// Of 5 rows a tile in use; the others are left out.
+EncoderItem strict_picture(int32_t num_tiles) {
+  auto features = std::make_shared<EncoderFeatures>();
+  features->modality = Modality::kImage;
+  features->num_positions = 5 * num_tiles;
+  return EncoderItem({}, std::move(features));
+}
+
+TEST(MllamaRules, StrictlyTokensBeforeThePicturesSeeNothing) {
+  const auto inputs = fill({5, kImage, kImage, 6, kImage, 7}, {strict_picture(2), strict_picture(1), strict_picture(4)},
+                           true, {}, R"(, "mllama_strict_mask": true)");
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_THAT(inputs->layout.ranges, ElementsAre(RowRange{0, 0, 0, kMllamaBeforePictures}, RowRange{1, 0, 10, 0},
+                                                 RowRange{2, 0, 15, 0}, RowRange{4, 15, 35, 0}));
+  EXPECT_THAT(fill({kImage, 5}, {strict_picture(3)}, true, {}, R"(, "mllama_strict_mask": true)")->layout.ranges,
+              ElementsAre(RowRange{0, 0, 15, 0}))
+      << "no token is before it";
 }
 
 TEST(MllamaRanges, AreThoseOfTransformersMasks) {
@@ -191,6 +212,13 @@ TEST_F(MllamaFiles, MustAgree) {
   EXPECT_TRUE(read_mllama_pictures(config_of(dir_.path())).ok());
 }
 
+TEST_F(MllamaFiles, SayWhoseMasksTheyMean) {
+  EXPECT_FALSE(*read_mllama_strict_mask(config_of("dir")));
+  EXPECT_TRUE(*read_mllama_strict_mask(config_of("dir", kTower, R"(, "mllama_strict_mask": true)")));
+  EXPECT_THAT(error_message(read_mllama_pictures(config_of("dir", kTower, R"(, "mllama_strict_mask": 1)")).status()),
+              HasSubstr("dir/config.json: mllama_strict_mask: "));
+}
+
 TEST_F(MllamaFiles, MarkPicturesByAnIdThatPromptsMayHold) {
   EXPECT_EQ(*read_mllama_image_token(config_of("dir")), kImage);
   EXPECT_EQ(*read_mllama_image_token(config_of("dir", kTower, R"(, "image_token_id": 27)")), 27);
@@ -211,6 +239,10 @@ TEST_F(MllamaFiles, CountTilesOfArrangementsThatBelongToTheirShape) {
   EXPECT_EQ(two->num_rows, 32);
   EXPECT_EQ(two->num_last_positions, 10);
   EXPECT_EQ(count({4, 3, 8, 8}, {6})->num_last_positions, 0);
+  const auto strict = make_mllama_image_rows(config_of(dir_.path(), kTower, R"(, "mllama_strict_mask": true)"));
+  EXPECT_EQ((*strict)->count(std::vector<int64_t>{2, 3, 8, 8}, std::vector<int32_t>{5})->num_positions, 10);
+  EXPECT_EQ((*strict)->count(std::vector<int64_t>{2, 3, 8, 8}, std::vector<int32_t>{5})->num_rows, 32);
+  EXPECT_EQ((*strict)->count(std::vector<int64_t>{2, 3, 8, 8}, std::vector<int32_t>{5})->num_last_positions, 0);
   for (const std::vector<int32_t>& ids : std::vector<std::vector<int32_t>>{{}, {1}, {0}, {-1}, {9}, {2, 2}, {4}}) {
     EXPECT_THAT(std::string(count({2, 3, 8, 8}, ids).status().message()), HasSubstr("no arrangement of 2 tiles"));
   }

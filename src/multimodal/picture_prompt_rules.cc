@@ -30,10 +30,16 @@ std::string PicturePromptRules::counted_pictures(size_t count) {
   return str_cat(count, count == 1 ? " picture" : " pictures");
 }
 
-void PicturePromptRules::truncate(const PromptOptions& options, std::vector<int32_t>& ids) {
-  if (const auto keep = options.truncate_prompt_tokens; keep.has_value() && std::ssize(ids) > *keep) {
-    ids.erase(ids.begin(), ids.end() - *keep);
+Status PicturePromptRules::truncate(const PromptOptions& options, EncoderDecoderInputs& inputs) {
+  const auto keep = options.truncate_prompt_tokens;
+  if (!keep.has_value()) return ok_status();
+  if (!inputs.items.empty()) {
+    return field_error("truncate_prompt_tokens",
+                       "truncate_prompt_tokens cuts the prompt, in which the pictures have their places");
   }
+  std::vector<int32_t>& ids = inputs.prompt_token_ids;
+  if (std::ssize(ids) > *keep) ids.erase(ids.begin(), ids.end() - *keep);
+  return ok_status();
 }
 
 }  // namespace transept

@@ -32,8 +32,9 @@ class PicturePromptRules : public InputRules {
 
   // "1 picture", "2 pictures".
   static std::string counted_pictures(size_t count);
-  // Keeps the last ids of a prompt without pictures, if the request wants no more.
-  static void truncate(const PromptOptions& options, std::vector<int32_t>& ids);
+  // Keeps the last ids of a prompt without pictures, if the request wants no more. Errors: it has pictures, whose
+  // places are among the ids.
+  static Status truncate(const PromptOptions& options, EncoderDecoderInputs& inputs);
 
  private:
   int32_t image_;

@@ -25,15 +25,14 @@ class Qwen2VlRules final : public PicturePromptRules {
  private:
   Status place_items(const EncoderDecoderPrompt& prompt, const PromptOptions& options,
                      EncoderDecoderInputs& inputs) const override {
-    std::vector<int32_t>& ids = inputs.prompt_token_ids;
+    const std::vector<int32_t>& ids = inputs.prompt_token_ids;
     if (std::ranges::find(ids, tokens_.video) != ids.end()) {
       return field_error(prompt.decoder_param, str_cat("the prompt has ", name_of(tokens_.video, "<|video_pad|>"),
                                                        ": videos are not supported, only images"));
     }
     ASSIGN_OR_RETURN(const std::vector<Run> runs, runs_of(prompt, inputs));
-    if (!runs.empty()) return expand(runs, inputs);
-    truncate(options, ids);
-    return ok_status();
+    RETURN_IF_ERROR(truncate(options, inputs));
+    return runs.empty() ? ok_status() : expand(runs, inputs);
   }
 
   // A run for each item, in order. Ids may be expanded already, as results show them; a text is not.

@@ -119,6 +119,8 @@ TEST(Qwen2VlRules, RefuseWhatDoesNotFit) {
   EXPECT_THAT(refusal({5, kVideo}, {}), HasSubstr("videos are not supported"));
   EXPECT_THAT(refusal({5, kVocab}, {}), HasSubstr("outside the vocabulary"));
   EXPECT_THAT(refusal({}, {}), HasSubstr("no tokens"));
+  // Over a handle nothing else asks: the encoder's side is not read.
+  EXPECT_EQ(error_param(fill({5, 8, 6}, {picture(1, 1)}, true, 2).status()), "truncate_prompt_tokens");
 }
 
 TEST(Qwen2VlPositions, AreTransformers) {

@@ -76,8 +76,9 @@ StatusOr<PreparedRequest> prepare_request(const ParsedRequest& request, const Pr
   }
   if (request.return_structured.value_or(false)) RETURN_IF_ERROR(check_structured(request, prompts));
   PreparedRequest prepared;
-  ASSIGN_OR_RETURN(prepared.inputs, options.decoder_alone ? prompts.process_decoder(request.prompt, prompt_options)
-                                                          : prompts.process(request.prompt, prompt_options));
+  ASSIGN_OR_RETURN(prepared.inputs, options.encoded.has_value()
+                                        ? prompts.process_decoder(request.prompt, prompt_options, *options.encoded)
+                                        : prompts.process(request.prompt, prompt_options));
   prepared.inputs.cache_salt = request.cache_salt.value_or("");
   ModelLimits limits;
   limits.vocab_size = prompts.vocab_size();

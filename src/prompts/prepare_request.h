@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "core/generation_config.h"
@@ -29,9 +31,10 @@ constexpr uint64_t seed_key(std::string_view id) {
 
 struct PrepareOptions {
   uint64_t engine_seed = 0;
-  uint64_t request_key = 0;    // with engine_seed the seed of requests that name none (seed_key of their id)
-  bool score_only = false;     // --score
-  bool decoder_alone = false;  // a handle (AsyncEngine::encode) has the encoder's side
+  uint64_t request_key = 0;  // with engine_seed the seed of requests that name none (seed_key of their id)
+  bool score_only = false;   // --score
+  // The items of the handle (AsyncEngine::encode) that has the encoder's side; unset: the request has both sides.
+  std::optional<std::span<const EncoderItem>> encoded = {};
   MediaAccess media = {};
 };
 

@@ -70,18 +70,18 @@ StatusOr<EncoderDecoderInputs> PromptProcessor::process_encoder(const EncoderDec
 }
 
 StatusOr<EncoderDecoderInputs> PromptProcessor::process_decoder(const EncoderDecoderPrompt& prompt,
-                                                                const Options& options) const {
+                                                                const Options& options,
+                                                                std::span<const EncoderItem> items) const {
   RETURN_IF_ERROR(refuse_media(prompt));
-  RETURN_IF_ERROR(check_handles());
+  if (rules_->is_decoder_alone() && !prompt.decoder.has_value()) {
+    return field_error(prompt.decoder_param,
+                       str_cat("this model (", spec_.family, ") has its pictures within the prompt: a request over ",
+                               "encoded ones gives its prompt as decoder_prompt, with a token for each"));
+  }
   EncoderDecoderInputs inputs;
+  inputs.items.assign(items.begin(), items.end());
   RETURN_IF_ERROR(fill_decoder_side(prompt, options, inputs));
   return inputs;
-}
-
-Status PromptProcessor::check_handles() const {
-  if (!rules_->is_decoder_alone()) return ok_status();
-  return field_error("encoded", str_cat("this model (", spec_.family, ") has the rows of its pictures within the ",
-                                        "prompt: requests over an encoded input are not supported, give both"));
 }
 
 Status PromptProcessor::fill_encoder_side(const EncoderDecoderPrompt& prompt, const Options& options,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,13 +60,12 @@ class PromptProcessor final {
   // over the bound might still have fitted: normalizers shrink texts, and unknown characters can be fused into one
   // token.
   StatusOr<EncoderDecoderInputs> process(const EncoderDecoderPrompt& prompt, const Options& options) const;
-  // One side alone, for requests over a handle (LLMEngine::encode); the fields of the other side stay empty. Errors: as
-  // above.
+  // One side alone, for requests over a handle (LLMEngine::encode). The encoder's: the fields of the decoder stay
+  // empty, and a prompt beside media is not read where it is the decoder's. The decoder's: `items` are the handle's,
+  // which the prompt may have places for. Errors: as above.
   StatusOr<EncoderDecoderInputs> process_encoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
-  StatusOr<EncoderDecoderInputs> process_decoder(const EncoderDecoderPrompt& prompt, const Options& options) const;
-
-  // Errors: the family takes no requests over a handle, as its items have places in the prompt.
-  Status check_handles() const;
+  StatusOr<EncoderDecoderInputs> process_decoder(const EncoderDecoderPrompt& prompt, const Options& options,
+                                                 std::span<const EncoderItem> items = {}) const;
 
   // Checks an item that another process has prepared, before an engine gets it: models take only what process() makes.
   // Errors (kInvalidArgument) name the field of docs/formats/features.md: ids for an encoder of media, and the other

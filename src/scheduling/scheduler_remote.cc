@@ -51,10 +51,7 @@ void Scheduler::encode_here(GroupId group_id) {
   SequenceGroup& group = *found->second;
   if (group.state() != SequenceGroup::State::kWaiting) return;
   for (EncoderItem& item : group.items_) {
-    if (!item.remote.has_value()) continue;
-    const std::shared_ptr<const EncoderItem> content = item.content;
-    CHECK(content != nullptr, "an item that another process has asked for");
-    item = *content;
+    if (item.remote.has_value()) make_local(item);
   }
   group.has_remote_items_ = false;
   group.holds_rows_ = false;

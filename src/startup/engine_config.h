@@ -54,6 +54,7 @@ struct EngineConfig {
   int32_t max_num_injected_tokens = 0;        // ModelRunnerOptions
   MediaLimits media_limits;                   // of requests' images
   std::string header_font;                    // a file; "": none
+  bool mllama_strict_mask = false;            // read_mllama_strict_mask()
   bool share_identical_inputs = true;
   std::string speculative_config;  // JSON (speculation_options.h); "": requests' own drafts alone
   std::optional<int32_t> num_speculative_tokens;

@@ -154,7 +154,8 @@ constexpr QuantProbe kQuantProbes[] = {
 // Always there, or asked for elsewhere: engine_end_to_end_test.cc and tests/golden.py (batching, pools, block sizes,
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), server/chat_test.cc (chats),
 // apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
-// (separated encoders), foreign_*_test.cc (files of other programs), the tests below (LoRA).
+// (separated encoders), foreign_*_test.cc (files of other programs), strict_mask_end_to_end_test.cc, the tests below
+// (LoRA).
 const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
                                             Feature::kChat,
                                             Feature::kScore,
@@ -170,6 +171,7 @@ const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
                                             Feature::kChunkedPrefill,
                                             Feature::kSpeculation,
                                             Feature::kShortlists,
+                                            Feature::kStrictMasks,
                                             Feature::kLora,
                                             Feature::kForeignFiles,
                                             Feature::kDraftModel,
@@ -456,17 +458,16 @@ TEST_F(FeaturesTest, AModelThatCrossesNothingIsServedOrRefusedAsTheTableSays) {
   const std::optional<FamilyTraits> family = family_of(model->model_config);
   EXPECT_EQ(family->crosses, transept::has(model->info.spec.consumers(), Consumers::kCross));
   const auto cpu = make_attention_backend("cpu");
-  for (const Feature feature : {Feature::kAlignments, Feature::kPagedCrossKv, Feature::kPinnedInputs}) {
+  for (const Feature feature : {Feature::kAlignments, Feature::kPagedCrossKv}) {
     EXPECT_THAT(refusal_of(feature, *family, **cpu), HasSubstr("cross nothing"));
     EXPECT_EQ(refusal_of(feature, *bart(), **cpu), "");
   }
-  const auto prepared = [&](const char* body, bool decoder_alone) {
+  const auto prepared = [&](const char* body) {
     const auto parsed = parse_request(*Json::parse(body), 1);
-    return prepare_request(*parsed, *model->prompts, model->generation, {.decoder_alone = decoder_alone}).status();
+    return prepare_request(*parsed, *model->prompts, model->generation, {}).status();
   };
-  EXPECT_EQ(prepared(R"({"prompt": [1, 2]})", false), ok_status());
-  EXPECT_EQ(error_param(prepared(R"({"prompt": [1, 2], "return_alignments": true})", false)), "return_alignments");
-  EXPECT_EQ(error_param(prepared(R"({"prompt": [1, 2]})", true)), "encoded");
+  EXPECT_EQ(prepared(R"({"prompt": [1, 2]})"), ok_status());
+  EXPECT_EQ(error_param(prepared(R"({"prompt": [1, 2], "return_alignments": true})")), "return_alignments");
 }
 
 TEST(Features, NamesOfDtypesOfOtherLibraries) {

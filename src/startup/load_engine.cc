@@ -18,6 +18,7 @@
 #include "startup/encoder_part.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
+#include "startup/model_switches.h"
 #include "startup/model_tokenizer.h"
 #include "startup/open_weights.h"
 #include "startup/rank_worker.h"
@@ -285,7 +286,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const EngineLinks
   LoadedModel loaded;
   loaded.config = config;
   ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
-  ASSIGN_OR_RETURN(loaded.model_config, load_family_config(files.folder()));
+  ASSIGN_OR_RETURN(loaded.model_config, load_switched_config(config, files.folder()));
   RETURN_IF_ERROR(check_features(config, loaded.model_config));
   if (links != nullptr) RETURN_IF_ERROR(check_instance_config(config));
   ASSIGN_OR_RETURN(std::shared_ptr<const HeaderFont> header_font, load_header_font(config.header_font));

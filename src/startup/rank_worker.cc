@@ -7,7 +7,6 @@
 #include "comm/gloo_transport.h"
 #include "comm/reduce.h"
 #include "layers/split.h"
-#include "multimodal/input_families.h"
 #include "rank/group_executor.h"
 #include "rank/model_runner.h"
 #include "rank/rank_agreement.h"
@@ -16,6 +15,7 @@
 #include "startup/choose_device.h"
 #include "startup/features.h"
 #include "startup/model_files.h"
+#include "startup/model_switches.h"
 #include "startup/open_weights.h"
 #include "startup/rank_report.h"
 #include "startup/recognise_model.h"
@@ -51,7 +51,7 @@ Status check_node_flags(const EngineConfig& config) {
 // As load_engine() does for the first rank.
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> load_runner(const EngineConfig& config, Communicator& ranks) {
   ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(config.model));
-  ASSIGN_OR_RETURN(const ModelConfig model, load_family_config(files.folder()));
+  ASSIGN_OR_RETURN(const ModelConfig model, load_switched_config(config, files.folder()));
   RETURN_IF_ERROR(check_features(config, model));
   ASSIGN_OR_RETURN(const GenerationConfig generation, GenerationConfig::load(files.folder(), model));
   ASSIGN_OR_RETURN(RunnerChoices choices, make_runner_choices(config));

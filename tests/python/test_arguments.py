@@ -294,7 +294,8 @@ class OfLoading(Wrong):
     def test_types(self):
         texts = ("attention_backend", "cpu_affinity", "dtype", "encode_slice", "hf_token", "isa", "kv_cache_dtype", "preemption_mode", "quantization", "revision")
         whole = ("block_size", "max_model_len", "max_num_batched_tokens", "max_num_encoder_tokens", "max_num_seqs", "replicas", "seed", "threads")
-        kinds = {**dict.fromkeys(texts, "a str"), **dict.fromkeys(whole, "a whole number"), "watermark": "a number", "share_identical_inputs": "True or False"}
+        kinds = {**dict.fromkeys(texts, "a str"), **dict.fromkeys(whole, "a whole number"), "watermark": "a number", "share_identical_inputs": "True or False",
+                 "mllama_strict_mask": "True or False"}
         for name, words in {**kinds, "header_font": "a name or a path", "shortlist": "a name or a path"}.items():
             self.refused(TypeError, f"{name} must be {words}, not the list [5]", LLM, BART, **{name: [5]})
             wrong, shown = (5, "5") if "str" in words or "path" in words else ("4", "the str '4'")

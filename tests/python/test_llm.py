@@ -9,7 +9,7 @@ import unittest
 from collections import UserList
 
 import numpy as np
-from common_python import BART, BINARY, ROOT, WHISPER, LlmCase, noise
+from common_python import BART, BINARY, MODELS, ROOT, WHISPER, LlmCase, noise
 
 import transept
 from transept import LLM, SamplingParams
@@ -237,6 +237,24 @@ class Llm(LlmCase):
         gc.collect()
         self.text("x", several)
         self.assertEqual(self.llm.stats()["pinned_blocks"], 0)
+
+    def test_pictures_within_the_prompt_are_encoded_once(self):
+        with LLM(MODELS / "qwen2-vl-float32", threads=1) as llm:
+            requests = [json.loads(line) for line in (MODELS / "qwen2-vl-float32" / "requests.jsonl").read_text().splitlines()]
+            wanted = [json.loads(line) for line in (MODELS / "qwen2-vl-float32" / "expected.jsonl").read_text().splitlines()]
+            for request, answer in list(zip(requests, wanted))[:2]:  # of one picture, and of two
+                media, ids = request["prompt"]["multi_modal_data"], request["prompt"]["prompt_token_ids"]
+                params = SamplingParams(temperature=0, max_tokens=request["max_tokens"], ignore_eos=request.get("ignore_eos", False))
+                (handle,) = llm.encode({"multi_modal_data": media})
+                runs = []
+                for _ in range(2):
+                    (output,) = llm.generate({"encoder_prompt": handle, "decoder_prompt": ids}, params)
+                    self.assertEqual(output.outputs[0].token_ids, answer["outputs"][0]["token_ids"])
+                    self.assertEqual(output.prompt_token_ids, answer["prompt_token_ids"])
+                    runs.append(llm.stats()["encoder_runs"])
+                self.assertEqual(runs[0], runs[1])
+                with self.assertRaisesRegex(transept.InvalidArgumentError, "has 0 "):
+                    llm.generate({"encoder_prompt": handle, "decoder_prompt": [5, 6]}, params)
 
     def test_views_outlive_their_result(self):
         (output,) = self.llm.generate("a view of rows", GREEDY, encoder_output=True)
