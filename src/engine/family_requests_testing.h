@@ -18,6 +18,7 @@
 #include "engine/llm_engine.h"
 #include "models/checkpoints_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "multimodal/cogagent_rules.h"
 #include "multimodal/mllama_rules.h"
 #include "multimodal/multimodal_testing.h"
 #include "multimodal/qwen2_vl_positions.h"
@@ -161,6 +162,17 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
     inputs.layout.ranges = mllama_ranges({&place, 1}, num_cross_positions(inputs.items));
   }
 
+  // Both forms of the picture: the small one behind the first token.
+  static void place_forms(EncoderDecoderInputs& inputs) {
+    EncoderItem &small = inputs.items[0], &large = inputs.items[1];
+    small.consumers = Consumers::kSplice;
+    small.splice_offset = 1;
+    const int32_t rows = small.num_positions();
+    inputs.prompt_token_ids.insert(inputs.prompt_token_ids.begin() + 1, static_cast<size_t>(rows), 0);
+    inputs.layout =
+        cogagent_layout(static_cast<int32_t>(inputs.prompt_token_ids.size()), 1, rows, large.num_positions());
+  }
+
   EncoderDecoderInputs inputs_of(const ModelSpec& spec, int32_t which) const {
     EncoderDecoderInputs inputs;
     inputs.prompt_token_ids = {1, 2, 3 + which};
@@ -175,6 +187,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
       inputs.set_encoder_features(picture(which));
       if (spec.splices_alone()) splice_picture(inputs);
       if (spec.family == "mllama") cross_picture(which, inputs);
+      if (spec.family == "cogagent") place_forms(inputs);
       // A picture among ids; and one alone, whose rows are crossed as they are.
       if (!spec.encoder_takes_media_among_ids() || which == 3) return inputs;
       EncoderItem& item = inputs.items.front();
