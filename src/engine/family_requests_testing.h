@@ -38,6 +38,14 @@ inline std::vector<std::string> folders() {
   return all;
 }
 
+// Of families whose requests have one item: CogAgent's have two, with rows of two widths, which no process takes from
+// another one yet.
+inline std::vector<std::string> folders_of_one_item() {
+  std::vector<std::string> all = folders();
+  std::erase_if(all, [](const std::string& name) { return name.starts_with("cogagent"); });
+  return all;
+}
+
 struct Answer {
   std::vector<std::vector<int32_t>> ids;
   std::vector<double> logprobs;
@@ -71,7 +79,9 @@ inline void make_tight(const ExecutorInfo& info, Circumstances& setup) {
   const int64_t most_cross = ceil_div(std::min(info.max_encoder_len, info.spec.encoder_takes_ids() ? 24 : 4096),
                                       info.tables[of_items].tokens_per_block);
   const uint64_t block_bytes = kPool / static_cast<uint64_t>(info.num_device_blocks);
-  setup.pool = static_cast<uint64_t>(most_cross + 14) * block_bytes;
+  // Of a family that splices rows as well: their table, and longer prompts.
+  const int64_t beside = crosses && info.spec.find_kv(KvKind::kEncoderRows) >= 0 ? 12 : 0;
+  setup.pool = static_cast<uint64_t>(most_cross + 14 + beside) * block_bytes;
   setup.swap_space = kPool;
 }
 
