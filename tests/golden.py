@@ -124,11 +124,12 @@ def flags_of(way, config, defaults, requests):
         flags.append("--debug-loopback-plans")
     if way["drafts"] == "random":
         flags += ["--speculative-config", json.dumps({"method": "random", "truth": 0.8, "num_speculative_tokens": 5})]
-    if way["encoder"] == "in another process":
+    # CogAgent's items have rows of two widths, which no instance takes from another one yet.
+    is_separated = way["encoder"] == "in another process" and "cross_hidden_size" not in config
+    if is_separated:
         flags += ["--epd", "1E1D"]
     if way["pool"] == "tiny":
-        takes_rows = way["encoder"] == "in another process"
-        flags += ["--kv-cache-memory", str(tiny_pool(config, defaults, requests, int(way["--block-size"]), takes_rows))]
+        flags += ["--kv-cache-memory", str(tiny_pool(config, defaults, requests, int(way["--block-size"]), is_separated))]
     return flags
 
 
@@ -140,7 +141,7 @@ def tiny_pool(config, defaults, requests, block_size, takes_rows=False):
     positions = config.get("max_position_embeddings") or most_asked(defaults, requests)  # T5 has no limit
     width = config["d_kv"] * config["num_heads"] if "d_kv" in config else config.get("d_model")
     if width is None:  # Qwen2-VL: rows of pictures are in the place of cross KV
-        width = config["hidden_size"] // config["num_attention_heads"] * config["num_key_value_heads"]
+        width = config["hidden_size"] // config["num_attention_heads"] * config.get("num_key_value_heads", config["num_attention_heads"])
     layers = next(config[key] for key in ("decoder_layers", "num_decoder_layers", "num_layers", "num_hidden_layers") if config.get(key))
     block_bytes = layers * 64 * blocks_of(2 * 4 * width * block_size, 64)  # a layer of a block begins at a line of the cache
     blocks = max(2 * blocks_of(positions, block_size), *(needed_blocks(r, defaults, positions, block_size) for r in requests)) + 2

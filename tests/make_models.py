@@ -2,7 +2,7 @@
 """Makes tests/models: tiny models with random weights in the layouts of published checkpoints, and the reference's answers
 to requests about them: BART in every way, its like families (tests/families.py) and T5's (tests/t5_family.py) with a core of
 them; of the speech and vision families (tests/speech_family.py, tests/vision_family.py, tests/caption_family.py, tests/qwen2_vl_family.py,
-tests/florence_family.py, tests/mllama_family.py) what one pass computes.
+tests/florence_family.py, tests/mllama_family.py, tests/cogagent_family.py) what one pass computes.
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers safetensors
     .venv/bin/python tests/make_models.py            # the same bytes every time
@@ -26,6 +26,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 import beam_cases
 import caption_family
 import cases
+import cogagent_family
 import families
 import florence_family
 import mllama_family
@@ -67,7 +68,7 @@ def main():
     transformers.logging.set_verbosity_error()
     tokenizer = train_tokenizer()
     models_of_all = {**MODELS, **families.MODELS, **t5_family.MODELS, **speech_family.MODELS}
-    pictures = (vision_family, caption_family, qwen2_vl_family, florence_family, mllama_family)
+    pictures = (vision_family, caption_family, qwen2_vl_family, florence_family, mllama_family, cogagent_family)
     wanted = sys.argv[1:] or [*models_of_all, *(name for family in pictures for name in family.MODELS)]
     for name in wanted:
         if name in vision_family.MODELS:
@@ -81,6 +82,9 @@ def main():
             continue
         if name in mllama_family.MODELS:
             make_mllama_model(name, *mllama_family.MODELS[name])
+            continue
+        if name in cogagent_family.MODELS:
+            make_cogagent_model(name, *cogagent_family.MODELS[name])
             continue
         if name in florence_family.MODELS:
             make_florence_model(name, *florence_family.MODELS[name])
@@ -172,6 +176,21 @@ def make_mllama_model(name, text, vision, storage):
     weights = mllama_family.make_weights(config, storage)
     save_weights(folder, mllama_family.stored_names(weights, storage), storage, "")
     print(name, mllama_family.write(folder, config, weights, storage), "passes")
+
+
+def make_cogagent_model(name, text, small, large, storage):
+    folder = HERE / "models" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    config = cogagent_family.make_config(text, small, large, storage)
+    write_json(folder / "config.json", config)
+    weights = cogagent_family.make_weights(config, storage)
+    save_weights(folder, weights, storage, "")
+    tokenizer = None
+    if storage.get("tokenizer"):
+        write_json(folder / "tokenizer.json", cogagent_family.train_tokenizer(HERE / "corpus.txt", config["vocab_size"]))
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    print(name, cogagent_family.write(folder, config, weights, storage, tokenizer), "passes")
 
 
 def make_florence_model(name, vision, text, storage, pictures):

@@ -25,8 +25,8 @@ WAYS = ([], ["--attention-backend", "reference"], ["--kv-cache-dtype", "int8"], 
         ["--dtype", "float16", "--block-size", "4"], ["--max-num-seqs", "3", "--preemption-mode", "swap"],
         ["--isa", "avx2", "--kv-cache-dtype", "float16"])
 # Heads that two cannot divide: every other folder must run.
-UNDIVIDED = {"bart-float16-sharded", "bart-float32", "blenderbot-small-float32", "m2m100-float32", "marian-two-vocabularies",
-             "mllama-bfloat16-sharded", "pegasus-untied", "plbart-bfloat16", "qwen2-vl-float32"}
+UNDIVIDED = {"bart-float16-sharded", "bart-float32", "blenderbot-small-float32", "cogagent-bfloat16-sharded", "cogagent-float32",
+             "m2m100-float32", "marian-two-vocabularies", "mllama-bfloat16-sharded", "pegasus-untied", "plbart-bfloat16", "qwen2-vl-float32"}
 FOUR = {"blenderbot-float16", "marian-float16", "t5-float32", "umt5-float32"}  # heads, and leaves, that four divide
 GONE_WITHIN = 5  # seconds
 

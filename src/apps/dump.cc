@@ -92,6 +92,11 @@ StatusOr<EncoderDecoderPrompt> read_input(const std::string& argument, const std
   return prompt;
 }
 
+// One array has one shape.
+Status refuse_forms(const std::string& input) {
+  return unimplemented(input, ": this model reads a picture in several forms, of unequal sizes: dump writes one array");
+}
+
 // By a request that wants one token: what is dumped is what requests get.
 StatusOr<std::vector<float>> encode(const LoadedModel& model, EncoderDecoderInputs inputs) {
   // What is spliced needs places in a prompt.
@@ -116,6 +121,7 @@ Status dump_encoder(const Flags& flags, const std::string& input, const std::str
   options.media.local_paths = true;
   options.first_window_alone = true;
   ASSIGN_OR_RETURN(EncoderDecoderInputs inputs, model.prompts->process_encoder(prompt, options));
+  if (inputs.items.size() > 1) return refuse_forms(input);
   // Of media that stand among ids: the rows that take their places.
   for (EncoderItem& item : inputs.items) {
     if (item.features != nullptr) item.token_ids.clear();
@@ -148,6 +154,7 @@ Status dump_features(const Flags& flags, const std::string& path) {
   }
   ASSIGN_OR_RETURN(const MultiModalRegistry::Items items,
                    media->process(media_of(*media, input), access, limits, question));
+  if (items.size() > 1) return refuse_forms(input);
   return write_npy(flags.name_of("output"), path, items.front()->shape, items.front()->values);
 }
 

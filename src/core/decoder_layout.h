@@ -7,6 +7,9 @@
 
 namespace transept {
 
+// RowRange::kind of rows that experts compute, where layers have some (CogAgent's pictures; layers/row_runs.h).
+inline constexpr uint8_t kExpertRows = 1;
+
 // What the tokens from first_token on see and are, until the next range begins.
 struct RowRange {
   int32_t first_token = 0;

@@ -501,7 +501,7 @@ TEST_P(EncoderEngineFamilies, SendTheRowsOfTheWholeModel) {
   EXPECT_EQ(engine.stats().num_encoded_items, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, EncoderEngineFamilies, ::testing::ValuesIn(testing::folders()),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, EncoderEngineFamilies, ::testing::ValuesIn(testing::folders_of_one_item()),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

@@ -154,7 +154,8 @@ TEST_P(LocalEncodes, NeedAnEncoder) {
               HasSubstr("--ec-fallback local: the ranks have no"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, LocalEncodes, ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, LocalEncodes,
+                         ::testing::ValuesIn(testing::in_turn(testing::folders_of_one_item(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

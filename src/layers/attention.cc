@@ -1,5 +1,7 @@
 #include "layers/attention.h"
 
+#include "layers/row_runs.h"
+
 namespace transept {
 namespace {
 
@@ -11,27 +13,35 @@ LinearSource source(const AttentionOptions& options, const std::string& name, in
           .is_transposed = options.is_transposed};
 }
 
-LinearSource q_source(const AttentionOptions& options) {
-  return source(options, options.q, options.q_width(), options.qkv_has_bias);
+// A bias by its own name; "": the matrix's.
+LinearSource named_source(const AttentionOptions& options, const std::string& name, int64_t width,
+                          const std::string& bias) {
+  LinearSource named = source(options, name, width, options.qkv_has_bias);
+  if (!bias.empty()) named.bias = options.prefix + "." + bias;
+  return named;
 }
 
-LinearSource fused_source(const AttentionOptions& options, int64_t width, int64_t blocks) {
-  LinearSource fused = source(options, options.fused, width, options.qkv_has_bias);
+LinearSource q_source(const AttentionOptions& options) {
+  return named_source(options, options.q, options.q_width(), options.q_bias);
+}
+
+LinearSource fused_source(const AttentionOptions& options, const std::string& name, int64_t width, int64_t blocks) {
+  LinearSource fused = source(options, name, width, options.qkv_has_bias);
   fused.blocks = blocks;
   return fused;
 }
 
 std::vector<LinearSource> kv_sources(const AttentionOptions& options) {
   const int64_t width = options.kv_width();
-  if (!options.fused.empty()) return {fused_source(options, 2 * width, 2)};
+  if (!options.fused.empty()) return {fused_source(options, options.fused, 2 * width, 2)};
   return {source(options, options.k, width, options.qkv_has_bias && options.k_has_bias),
-          source(options, options.v, width, options.qkv_has_bias)};
+          named_source(options, options.v, width, options.v_bias)};
 }
 
 std::vector<LinearSource> qkv_sources(const AttentionOptions& options) {
   if (!options.fused.empty()) {
     CHECK(options.q_width() == options.kv_width(), "three equal blocks");
-    return {fused_source(options, 3 * options.q_width(), 3)};
+    return {fused_source(options, options.fused, 3 * options.q_width(), 3)};
   }
   std::vector<LinearSource> sources = kv_sources(options);
   sources.insert(sources.begin(), q_source(options));
@@ -119,7 +129,33 @@ StatusOr<SelfAttention> SelfAttention::load(WeightMap& weights, const AttentionO
   ASSIGN_OR_RETURN(AttentionHeads heads, AttentionHeads::load(weights, options, packing.ranks));
   ASSIGN_OR_RETURN(Linear qkv, load_heads(weights, options, qkv_sources(options), options.dim, packing));
   ASSIGN_OR_RETURN(Linear out, load_out(weights, options, packing));
-  return SelfAttention(std::move(qkv), std::move(out), std::move(heads));
+  SelfAttention self({std::move(qkv), std::move(out)}, std::move(heads));
+  if (!options.inner_norm.empty()) {
+    if (packing.ranks.count > 1) {
+      return unimplemented(weights.source(), ": ", options.prefix, ".", options.inner_norm,
+                           ": one norm over all heads: --tensor-parallel-size 1");
+    }
+    ASSIGN_OR_RETURN(self.inner_norm_, Norm::load(weights, options.prefix + "." + options.inner_norm, options.q_width(),
+                                                  options.inner_norm_options));
+  }
+  if (options.expert_fused.empty()) return self;
+  AttentionOptions expert = options;
+  expert.fused = options.expert_fused;
+  expert.out = options.expert_out;
+  ASSIGN_OR_RETURN(Linear expert_qkv, load_heads(weights, expert, qkv_sources(expert), expert.dim, packing));
+  ASSIGN_OR_RETURN(Linear expert_out, load_out(weights, expert, packing));
+  self.expert_ = Products{std::move(expert_qkv), std::move(expert_out)};
+  return self;
+}
+
+void SelfAttention::multiply(Context& context, Linear Products::*product, const AttentionInputs& inputs,
+                             const TensorView& x, const TensorView& residual, const TensorView& y) const {
+  const View<uint8_t> kinds = expert_.has_value() ? inputs.row_kinds : View<uint8_t>();
+  for_each_run(kinds, x.dim(0), [&](int64_t begin, int64_t end, bool is_experts) {
+    const Products& products = is_experts ? *expert_ : own_;
+    const TensorView added = residual.rank == 0 ? residual : residual.rows(begin, end);
+    (products.*product).forward(context, x.rows(begin, end), {.residual = added}, y.rows(begin, end));
+  });
 }
 
 void SelfAttention::forward(Context& context, const AttentionInputs& inputs, const TensorView& x,
@@ -128,7 +164,7 @@ void SelfAttention::forward(Context& context, const AttentionInputs& inputs, con
   const int64_t rows = x.dim(0), q_end = heads_.q_width(), k_end = q_end + heads_.kv_width();
   const TensorView qkv = context.arena.tensor(DType::kFloat32, {rows, k_end + heads_.kv_width()});
   const TensorView mixed = context.arena.tensor(DType::kFloat32, {rows, q_end});
-  qkv_.forward(context, x, {}, qkv);
+  multiply(context, &Products::qkv, inputs, x, TensorView(), qkv);
   AttentionArgs args = args_of(inputs, heads_);
   args.q = heads_.prepare_q(context, qkv.columns(0, q_end), inputs.angles);
   args.k = heads_.prepare_k(context, qkv.columns(q_end, k_end), inputs.angles);
@@ -136,7 +172,8 @@ void SelfAttention::forward(Context& context, const AttentionInputs& inputs, con
   args.out = mixed.split_heads(args.q.dim(1));
   args.causal = inputs.type == AttentionType::kDecoder;
   inputs.backend.run(context, inputs.type, inputs.metadata, args);
-  out_.forward(context, mixed, {.residual = residual}, y);
+  if (!inner_norm_.empty()) inner_norm_.forward(context, mixed, mixed);
+  multiply(context, &Products::out, inputs, mixed, residual, y);
 }
 
 StatusOr<CrossAttention> CrossAttention::load(WeightMap& weights, const AttentionOptions& options,

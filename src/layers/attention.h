@@ -3,10 +3,12 @@
 // Self-attention (encoder and decoder) computes Q, K and V in one product. Cross-attention computes Q from the decoder.
 // It computes K and V from the encoder output in one product, only when the cross cache is written: never again while
 // decoding. Ranks (PackOptions::ranks) have some of the heads each: their Q, K and V, their KV, and their part of the
-// inputs of `out`, whose sum is the same on all. Immutable after loading, so thread-safe; owned by the model.
+// inputs of `out`, whose sum is the same on all. Self-attention may have an expert: matrices of its own for the rows of
+// one kind (layers/row_runs.h). Immutable after loading, so thread-safe; owned by the model.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +36,13 @@ struct AttentionOptions {
   bool qkv_has_bias = true;              // ViT's may have none
   bool k_has_bias = true;                // Whisper's has none
   bool out_has_bias = true;              // Moonshine's has none
+  std::string q_bias = {}, v_bias = {};  // of Q and of V, where they have names of their own (EVA-02's)
   std::string q_norm = {}, k_norm = {};  // norms of each head of Q, of K, behind the projection; "": none
   NormOptions head_norm = {};
+  std::string inner_norm = {};  // of all heads' values, before `out` (EVA-02's sub-LN); "": none
+  NormOptions inner_norm_options = {};
+  // Self-attention: matrices for rows of kind kExpertRows, in place of `fused` and `out`; "": none.
+  std::string expert_fused = {}, expert_out = {};
 
   int64_t width_of_head() const { return head_dim == 0 ? dim / num_heads : head_dim; }
   int64_t kv_heads() const { return num_kv_heads == 0 ? num_heads : num_kv_heads; }
@@ -86,11 +93,13 @@ struct AttentionInputs {
   const AttentionBias* bias = nullptr;  // added to the scores; null: none
   const RopeAngles* angles = nullptr;   // rotate Q and K (ops/rope.h); null: no rotation
   AttentionCapture* capture = nullptr;  // null: nothing is captured
+  View<uint8_t> row_kinds = {};         // of the rows of x, for layers with experts; empty: none is kExpertRows
 };
 
 class SelfAttention final {
  public:
-  // Fuses q, k and v into one product. Errors: those of AttentionHeads::load and Linear::load.
+  // Fuses q, k and v into one product. Errors: those of AttentionHeads::load and Linear::load; Unimplemented, an inner
+  // norm over heads that several ranks have.
   static StatusOr<SelfAttention> load(WeightMap& weights, const AttentionOptions& options, const PackOptions& packing);
 
   // y = out_proj(attention(x)) + residual. x, residual (rank 0: none), y: [rows, dim] float32; y may be the residual.
@@ -101,11 +110,20 @@ class SelfAttention final {
   const AttentionHeads& heads() const { return heads_; }
 
  private:
-  SelfAttention(Linear qkv, Linear out, AttentionHeads heads)
-      : qkv_(std::move(qkv)), out_(std::move(out)), heads_(std::move(heads)) {}
+  struct Products {
+    Linear qkv, out;
+  };
 
-  Linear qkv_, out_;
+  SelfAttention(Products own, AttentionHeads heads) : own_(std::move(own)), heads_(std::move(heads)) {}
+
+  // y = product(x) + residual, by the rows' own matrices.
+  void multiply(Context& context, Linear Products::*product, const AttentionInputs& inputs, const TensorView& x,
+                const TensorView& residual, const TensorView& y) const;
+
+  Products own_;
+  std::optional<Products> expert_;  // of rows of kind kExpertRows; none: all rows are alike
   AttentionHeads heads_;
+  Norm inner_norm_;  // empty: none
 };
 
 class CrossAttention final {

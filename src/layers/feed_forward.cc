@@ -32,7 +32,15 @@ StatusOr<FeedForward> FeedForward::load(WeightMap& weights, const Options& optio
       {source(options.down, options.dim)}, options.hidden_dim, options.down_inputs, Split::kInputs};
   ASSIGN_OR_RETURN(Linear down, Linear::load(weights, down_spec, packing));
   RETURN_IF_ERROR(down.check_division(weights, down_spec.sources[0].weight));
-  return FeedForward(std::move(up), std::move(down), options);
+  FeedForward loaded(std::move(up), std::move(down), options);
+  if (options.inner_norm.empty()) return loaded;
+  if (packing.ranks.count > 1) {
+    return unimplemented(weights.source(), ": ", options.inner_norm,
+                         ": one norm over all hidden columns: --tensor-parallel-size 1");
+  }
+  ASSIGN_OR_RETURN(loaded.inner_norm_,
+                   Norm::load(weights, options.inner_norm, options.hidden_dim, options.inner_norm_options));
+  return loaded;
 }
 
 void FeedForward::forward(Context& context, const TensorView& x, const TensorView& residual,
@@ -51,6 +59,7 @@ void FeedForward::forward_some(Context& context, const TensorView& x, const Tens
   const TensorView hidden = context.arena.tensor(DType::kFloat32, {x.dim(0), up_.out_features()});
   if (!gated_) {
     up_.forward(context, x, {.activation = activation_}, hidden);
+    if (!inner_norm_.empty()) inner_norm_.forward(context, hidden, hidden);
     down_.forward(context, hidden, {.residual = residual}, y);
     return;
   }
@@ -58,6 +67,7 @@ void FeedForward::forward_some(Context& context, const TensorView& x, const Tens
   const int64_t width = down_.in_features();
   const TensorView first = hidden.columns(0, width), second = hidden.columns(width, 2 * width);
   gated_activation(context, activation_, gate_first_ ? first : second, gate_first_ ? second : first, first);
+  if (!inner_norm_.empty()) inner_norm_.forward(context, first, first);
   down_.forward(context, first, {.residual = residual}, y);
 }
 

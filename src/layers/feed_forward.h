@@ -5,6 +5,7 @@
 #pragma once
 
 #include "layers/linear.h"
+#include "layers/norm.h"
 
 namespace transept {
 
@@ -19,8 +20,11 @@ class FeedForward final {
     bool has_biases = true;
     bool is_transposed = false;  // W1 and W2 are [inputs, outputs] (GPT-2's)
     LayerInputs down_inputs = LayerInputs::kUsual;
+    std::string inner_norm = {};  // prefix of a norm of the hidden columns, before W2 (EVA-02's sub-LN); "": none
+    NormOptions inner_norm_options = {};
   };
-  // Errors: those of Linear::load; Unimplemented, hidden columns that so many ranks cannot divide.
+  // Errors: those of Linear::load; Unimplemented, hidden columns that so many ranks cannot divide, or an inner norm
+  // over those of several ranks.
   static StatusOr<FeedForward> load(WeightMap& weights, const Options& options, const PackOptions& packing);
 
   // x, residual, y: [rows, dim] float32; y may be the residual; a residual of rank 0 adds nothing. Takes at most 512
@@ -41,6 +45,7 @@ class FeedForward final {
   Activation activation_;
   bool gated_;
   bool gate_first_;
+  Norm inner_norm_;  // empty: none
 };
 
 }  // namespace transept

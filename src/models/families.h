@@ -41,7 +41,8 @@ inline constexpr FamilyKind kTextAlone{}, kAudioAlone{kAudioKeys}, kImageAlone{k
   FAMILY(load_qwen2_vl, "qwen2_vl", "Qwen2VLForConditionalGeneration", kImageInPrompt)                     \
   FAMILY(load_qwen2_5_vl, "qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", kImageInPrompt)              \
   FAMILY(load_florence2, "florence2", "Florence2ForConditionalGeneration", kTextAndImage)                  \
-  FAMILY(load_mllama, "mllama", "MllamaForConditionalGeneration", kImageAlone)
+  FAMILY(load_mllama, "mllama", "MllamaForConditionalGeneration", kImageAlone)                             \
+  FAMILY(load_cogagent, "cogagent", "CogAgentForCausalLM", kImageAlone)
 
 // Declares the loaders. A loader checks the family's fields of config.json and reads its weights; the model keeps
 // `weights`. Errors: as load_model() (registry.h) for a known family.

@@ -40,8 +40,7 @@ TEST_P(LayerCuts, GiveTheBitsOfOnePiece) {
   std::shared_ptr<WeightMap> weights = std::move(WeightMap::open(path)).value();
   const auto model = load_model(*config, weights, {run.threads(), *attention});
   ASSERT_TRUE(model.ok()) << model.status();
-  const EncoderItem content = testing::short_content(config->raw);
-  const std::vector<RunModel::Request> requests = {{content, {2, 0, 5}}, {content, {1}}};
+  const std::vector<RunModel::Request> requests = testing::short_requests(config->raw);
   const std::vector<RunModel::Output> whole = run.run(**model, requests);
   ASSERT_TRUE(std::ranges::all_of(whole[0].logits, [](float value) { return std::isfinite(value); }));
   const ModelSpec& spec = (*model)->spec();

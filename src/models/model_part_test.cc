@@ -60,9 +60,9 @@ std::string bare(const std::string& name) {
 
 // Its layers, or a tower's in front of it.
 bool is_encoders(std::string_view name) {
-  constexpr std::string_view kBeginnings[] = {"encoder.",      "vision_model.",          "visual.",
-                                              "vision_tower.", "multi_modal_projector.", "image_pro",
-                                              "image_pos",     "visual_temporal_embed."};
+  constexpr std::string_view kBeginnings[] = {
+      "encoder.",  "vision_model.",          "visual.", "vision_tower.", "multi_modal_projector.", "image_pro",
+      "image_pos", "visual_temporal_embed.", "vision.", "cross_vision."};
   return std::ranges::any_of(kBeginnings, [name](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
@@ -117,8 +117,7 @@ class ModelParts : public ::testing::TestWithParam<std::tuple<std::string, std::
     attention_ = std::move(make_attention_backend(std::get<1>(GetParam()))).value();
     run_.emplace(*attention_, detect_isa(), 2);
     config_ = ModelConfig::load(source_.string()).value();
-    const EncoderItem content = testing::short_content(config_.raw);
-    requests_ = {{content, {2, 0, 5}}, {content, {1}}};
+    requests_ = testing::short_requests(config_.raw);
   }
 
   Loaded load(const fs::path& folder, ModelPart part, std::optional<WeightFormat> storage, bool as_packed = false) {
@@ -267,6 +266,7 @@ TEST_P(ModelParts, ComplainAsTheWholeDoes) {
   }
   if (has("visual.")) encoders = "visual." + elsewhere, decoders = "model." + elsewhere;
   if (has("model.visual.")) encoders = "model.visual." + elsewhere, decoders = "model.language_model." + elsewhere;
+  if (has("model.cross_vision.")) encoders = "model.cross_vision." + elsewhere, decoders = "model.layers." + elsewhere;
   for (const std::string& name : {elsewhere, encoders, decoders}) {
     tensors.push_back({name, "F32", {1}, std::string(4, '\0')});
   }

@@ -66,7 +66,7 @@ class PackFile : public ::testing::Test {
       if (!model.ok()) return loaded;
       loaded.model = std::move(model).value();
     }
-    loaded.logits = run_.logits(*loaded.model, nullptr, testing::short_content(config->raw));
+    loaded.logits = run_.last_logits(*loaded.model, testing::short_request(config->raw));
     return loaded;
   }
 

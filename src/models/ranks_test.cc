@@ -63,8 +63,7 @@ Result run_rank(const std::string& path, const Way& way, Communicator* ranks) {
   if (!model.ok()) return {model.status(), {}};
   run.set_kv_dtype(way.kv_dtype);
   run.set_ranks(ranks);
-  const EncoderItem content = testing::short_content(config->raw);
-  Result result{ok_status(), run.run(**model, {{content, {2, 0, 5}}, {content, {1}}})};
+  Result result{ok_status(), run.run(**model, testing::short_requests(config->raw))};
   if (ranks != nullptr) result.status = ranks->barrier();  // the group's error, if an exchange had one
   return result;
 }
@@ -119,6 +118,8 @@ const std::map<std::string, int> kMostRanksOf = {
     {"blenderbot-small-float32", 1},     // 5
     {"blip-float16", 1},                 // 3 of the tower
     {"blip-untied-bfloat16", 2},         // 4, of 20 inputs in pairs
+    {"cogagent-bfloat16-sharded", 1},    // norms over all heads
+    {"cogagent-float32", 1},             // the same
     {"donut-float16", 2},                // 2 and 4, decoder 2
     {"florence2-bfloat16-original", 1},  // encoder 3
     {"florence2-float16", 1},            // a stage of 3

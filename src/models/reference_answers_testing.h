@@ -68,12 +68,29 @@ inline void add_places(const Json& pass, const Json& extras, ModelRequest& reque
 inline void add_ranges(const Json& pass, const Json& extras, ModelRequest& request) {
   auto features = std::make_shared<EncoderFeatures>(*request.content.features);
   for (const Json& extra : extras.as_array()) features->extras.push_back(static_cast<int32_t>(extra.as_int()));
-  features->num_last_positions = static_cast<int32_t>(pass.find("num_last")->as_int());
+  if (const Json* last = pass.find("num_last")) features->num_last_positions = static_cast<int32_t>(last->as_int());
   request.content.features = std::move(features);
   for (const Json& range : pass.find("ranges")->as_array()) {
     const auto number = [&](size_t i) { return static_cast<int32_t>(range.as_array()[i].as_int()); };
     request.ranges.push_back({number(0), number(1), number(2), static_cast<uint8_t>(number(3))});
   }
+}
+
+// Of a picture in two forms: the large one is crossed, the small one spliced (tests/cogagent_family.py).
+inline void add_small_form(const Json& pass, ReferenceAnswer& answer) {
+  ModelRequest& request = answer.request;
+  std::vector<int64_t> shape;
+  for (const Json& dim : pass.find("small_shape")->as_array()) shape.push_back(dim.as_int());
+  const Json& rows = *pass.find("spliced");
+  request.spliced = EncoderItem({}, seeded_features(shape, static_cast<int32_t>(rows.as_array().size()),
+                                                    static_cast<uint32_t>(pass.find("small_seed")->as_int())));
+  request.spliced->consumers = Consumers::kSplice;
+  request.spliced->splice_offset = static_cast<int32_t>(pass.find("offset")->as_int());
+  for (const Json& position : pass.find("positions")->as_array().front().as_array()) {
+    request.positions.push_back(static_cast<int32_t>(position.as_int()));
+  }
+  answer.output.spliced = numbers_of(rows);
+  add_ranges(pass, Json(Json::Array()), request);
 }
 
 // folder: a name below tests/models.
@@ -96,6 +113,7 @@ inline std::vector<ReferenceAnswer> read_answers(const std::string& folder) {
                                           static_cast<uint32_t>(json.find("seed")->as_int()));
     if (const Json* columns = json.find("columns")) number_patches(*features, columns->as_int());
     answer.request.content.features = features;
+    if (json.find("small_shape") != nullptr) add_small_form(json, answer);
     if (const Json* extras = json.find("extras")) {
       const bool has_ranges = json.find("ranges") != nullptr;
       (has_ranges ? add_ranges : add_places)(json, *extras, answer.request);
@@ -138,9 +156,13 @@ inline void expect_reference_answers(const std::string& folder, std::string_view
     // Six decimals of values about 1 in size were kept.
     EXPECT_LT(relative_error(packed[i].encoder, answers[i].output.encoder), 5e-6);
     EXPECT_LT(relative_error(packed[i].logits, answers[i].output.logits), 5e-6);
+    if (!packed[i].spliced.empty()) {
+      EXPECT_LT(relative_error(packed[i].spliced, answers[i].output.spliced), 5e-6);
+    }
     const RunModel::Output alone = run.run(*loaded->model, {requests[i]})[0];
     EXPECT_EQ(alone.encoder, packed[i].encoder) << "what else is in the batch must not matter";
     EXPECT_EQ(alone.logits, packed[i].logits);
+    EXPECT_EQ(alone.spliced, packed[i].spliced);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "core/decoder_layout.h"
 #include "core/picture_convs.h"
 #include "models/model.h"
+#include "multimodal/cogagent_pictures.h"
+#include "multimodal/cogagent_rules.h"
 #include "ops/cpu_device.h"
 #include "ops/rows.h"
 
@@ -138,7 +141,48 @@ struct ModelRequest {
   std::vector<int32_t> decoder_ids;
   std::vector<int32_t> positions = {};  // [axes, decoder_ids]; empty: the index, on every axis
   std::vector<RowRange> ranges = {};    // DecoderLayout's
+  // An item beside `content` whose rows are spliced (CogAgent's small picture).
+  std::optional<EncoderItem> spliced = {};
 };
+
+// CogAgent's files may name its architecture alone.
+inline bool is_cogagent(const Json& config) {
+  const Json* const names = config.find("architectures");
+  return names != nullptr && names->as_array().front().as_string() == "CogAgentForCausalLM";
+}
+
+// Both forms of a picture behind the first token, and more tokens behind it.
+inline ModelRequest cogagent_request(const Json& config, std::vector<int32_t> behind) {
+  const auto side = [&](const Json& object, const char* key) { return object.find(key)->as_int(); };
+  const Json &small = *config.find("vision_config"), &large = *config.find("cross_vision_config");
+  CogAgentPictures pictures;
+  pictures.small_side = side(small, "image_size"), pictures.small_patch = side(small, "patch_size");
+  pictures.large_side = side(config, "cross_image_size"), pictures.large_patch = side(large, "patch_size");
+  const auto num_rows = static_cast<int32_t>(pictures.num_spliced());
+  const auto num_keys = static_cast<int32_t>(pictures.num_crossed());
+  ModelRequest request;
+  request.content = EncoderItem({}, seeded_features({3, pictures.large_side, pictures.large_side}, num_keys));
+  request.spliced = EncoderItem({}, seeded_features({3, pictures.small_side, pictures.small_side}, num_rows, 2));
+  request.spliced->consumers = Consumers::kSplice;
+  request.spliced->splice_offset = 1;
+  request.decoder_ids.assign(static_cast<size_t>(1 + num_rows), 0);
+  request.decoder_ids.front() = 1;
+  request.decoder_ids.insert(request.decoder_ids.end(), behind.begin(), behind.end());
+  const DecoderLayout layout = cogagent_layout(static_cast<int32_t>(request.decoder_ids.size()), 1, num_rows, num_keys);
+  request.positions = layout.prompt_positions;
+  request.ranges = layout.ranges;
+  return request;
+}
+
+// What any family may be run with, and three tokens; another with one.
+inline ModelRequest short_request(const Json& config) {
+  if (is_cogagent(config)) return cogagent_request(config, {2, 5});
+  return {short_content(config), {2, 0, 5}};
+}
+inline std::vector<ModelRequest> short_requests(const Json& config) {
+  if (is_cogagent(config)) return {short_request(config), cogagent_request(config, {})};
+  return {short_request(config), {short_content(config), {1}}};
+}
 
 // Requests side by side in one batch: what a step's views are of. Each spec has tables of its own.
 class PackedRequests final {
@@ -181,6 +225,18 @@ class PackedRequests final {
     return batch;
   }
 
+  // Of the items beside others; without: of no rows.
+  EncodeBatch spliced_batch() const {
+    EncodeBatch batch{{}, spliced_features_, spliced_positions_, {}};
+    const int32_t longest = spliced_lens_.empty() ? 0 : *std::ranges::max_element(spliced_lens_);
+    batch.attention = {static_cast<int32_t>(spliced_lens_.size()), longest, longest, spliced_loc_, {}, spliced_lens_};
+    batch.attention.kv_start_loc = spliced_loc_;
+    if (kv_dtype_ == DType::kInt8) batch.attention.kv_dtype = kv_dtype_;
+    batch.consumers = Consumers::kSplice;
+    return batch;
+  }
+  const std::vector<int32_t>& spliced_loc() const { return spliced_loc_; }
+
   // Of each spec, to write cross KV.
   std::span<const AttentionMetadata> cross_writes() const { return cross_writes_; }
 
@@ -218,7 +274,8 @@ class PackedRequests final {
 
   void add(const ModelRequest& request) {
     const EncoderItem& content = request.content;
-    if (has(content.consumers, Consumers::kSplice)) splice(request);
+    if (has(content.consumers, Consumers::kSplice)) splice(content, request.decoder_ids.size());
+    if (request.spliced.has_value()) add_spliced(*request.spliced, request.decoder_ids.size());
     encoder_ids_.insert(encoder_ids_.end(), content.token_ids.begin(), content.token_ids.end());
     if (content.features != nullptr) features_.emplace_back(*content.features);
     decoder_ids_.insert(decoder_ids_.end(), request.decoder_ids.begin(), request.decoder_ids.end());
@@ -243,16 +300,27 @@ class PackedRequests final {
     }
   }
 
-  // The rows of this request's item begin at the block that is the next.
-  void splice(const ModelRequest& request) {
+  // The rows of an item begin at the block that is the next.
+  void splice(const EncoderItem& item, size_t num_ids) {
     const auto first_row = static_cast<int32_t>(decoder_ids_.size());
-    const int32_t num_rows = request.content.num_positions(), offset = request.content.splice_offset;
+    const int32_t num_rows = item.num_positions(), offset = item.splice_offset;
     for (int32_t i = 0; i < num_rows; ++i) {
       row_slots_.push_back(int64_t{num_blocks_} * kBlockSize + i);
-      if (offset + i >= static_cast<int32_t>(request.decoder_ids.size())) continue;
+      if (offset + i >= static_cast<int32_t>(num_ids)) continue;
       splice_rows_.push_back(first_row + offset + i);
       splice_slots_.push_back(row_slots_.back());
     }
+  }
+
+  // With blocks of its own, as another item is crossed.
+  void add_spliced(const EncoderItem& item, size_t num_ids) {
+    splice(item, num_ids);
+    const int32_t num_rows = item.num_positions();
+    num_blocks_ += blocks(static_cast<size_t>(num_rows));
+    spliced_features_.emplace_back(*item.features);
+    spliced_lens_.push_back(num_rows);
+    spliced_loc_.push_back(spliced_loc_.back() + num_rows);
+    for (int32_t i = 0; i < num_rows; ++i) spliced_positions_.push_back(i);
   }
 
   void add_side(int32_t length, int32_t stride, int32_t& max_len, std::vector<int32_t>& lens, std::vector<int32_t>& loc,
@@ -309,6 +377,8 @@ class PackedRequests final {
   std::vector<int32_t> encoder_lens_, decoder_lens_, contexts_, encoder_loc_ = {0}, decoder_loc_ = {0}, groups_ = {0};
   std::vector<int32_t> self_tables_, cross_tables_, splice_rows_;
   std::vector<int64_t> splice_slots_, row_slots_;
+  std::vector<FeaturesView> spliced_features_;
+  std::vector<int32_t> spliced_positions_, spliced_lens_, spliced_loc_ = {0};
   std::vector<int64_t> self_slots_, cross_slots_;
   std::vector<SpecLists> lists_;  // of each spec, as the two below
   std::vector<AttentionMetadata> attention_, cross_writes_;
@@ -357,8 +427,9 @@ class RunModel final {
 
   using Request = ModelRequest;
   struct Output {
-    std::vector<float> encoder;  // [positions, width of the rows that are crossed]
-    std::vector<float> logits;   // [decoder_ids, vocab_size]; of ranks: 0 for ids of others
+    std::vector<float> encoder;       // [positions, width of the rows that are crossed]
+    std::vector<float> logits;        // [decoder_ids, vocab_size]; of ranks: 0 for ids of others
+    std::vector<float> spliced = {};  // [positions, d_model] of the item beside, if there is one
 
     bool operator==(const Output&) const = default;
   };
@@ -395,8 +466,17 @@ class RunModel final {
       model.write_cross_kv(context, encoded.x, packed.cross_writes(), kv.caches(), range);
     }
 
+    const EncodeBatch others = packed.spliced_batch();
+    Activations spliced;
+    if (others.num_tokens() > 0) {
+      spliced.x = arena_.tensor(DType::kFloat32, {others.num_tokens(), spec.d_model});
+      for (const LayerRange range : stages(cuts.encoder, encoder.spec().num_encoder_layers)) {
+        encoder.encode(context, others, range, spliced);
+      }
+    }
     if (const int32_t rows_spec = spec.find_kv(KvKind::kEncoderRows); rows_spec >= 0) {
-      write_row_slots(context, encoded.x, packed.row_slots(), PackedRequests::kBlockSize,
+      const TensorView& rows = others.num_tokens() > 0 ? spliced.x : encoded.x;
+      write_row_slots(context, rows, packed.row_slots(), PackedRequests::kBlockSize,
                       kv.caches().specs[static_cast<size_t>(rows_spec)][0]);
     }
 
@@ -413,13 +493,23 @@ class RunModel final {
     model.finish(context, forward, rows, hidden);
     std::vector<float> logits(static_cast<size_t>(num_rows * spec.vocab_size));
     model.lm_head().logits(context, hidden, TensorView(logits.data(), DType::kFloat32, {num_rows, spec.vocab_size}));
-    return split(spec, packed, encoded.x.f32(), logits.data());
+    std::vector<Output> outputs = split(spec, packed, encoded.x.f32(), logits.data());
+    for (size_t i = 0; others.num_tokens() > 0 && i < outputs.size(); ++i) {
+      const float* const rows = spliced.x.f32();
+      const int64_t begin = packed.spliced_loc()[i], end = packed.spliced_loc()[i + 1];
+      outputs[i].spliced.assign(rows + begin * spec.d_model, rows + end * spec.d_model);
+    }
+    return outputs;
   }
 
   // Logits of the last decoder row after encoding `content` and feeding three tokens: [vocab_size].
   std::vector<float> logits(const Model& model, OpCounters* counters = nullptr,
                             const EncoderItem& content = std::vector<int32_t>{0, 7, 9, 2}) {
-    const std::vector<float> all = run(model, {{content, {2, 0, 5}}}, counters)[0].logits;
+    return last_logits(model, {content, {2, 0, 5}}, counters);
+  }
+  // The same of any request.
+  std::vector<float> last_logits(const Model& model, const Request& request, OpCounters* counters = nullptr) {
+    const std::vector<float> all = run(model, {request}, counters)[0].logits;
     return {all.end() - model.spec().vocab_size, all.end()};
   }
 

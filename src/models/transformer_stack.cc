@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "layers/row_runs.h"
 
 namespace transept {
 namespace {
@@ -104,8 +105,13 @@ void TransformerStack::run_feed_forward(Context& context, const Step& step, int3
   const bool keeps = kept_kind.has_value() && !step.row_kinds.empty();
   if (keeps) copy_rows_of_kind(context, x, step.row_kinds, *kept_kind, kept);
   const Sublayer<FeedForward>& sublayer = *layer(index).feed_forward;
+  const std::optional<FeedForward>& expert = layer(index).expert_feed_forward;
+  const View<uint8_t> kinds = expert.has_value() ? step.row_kinds : View<uint8_t>();
   sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
-    sublayer.f.forward(context, in, residual, out);
+    for_each_run(kinds, in.dim(0), [&](int64_t begin, int64_t end, bool is_experts) {
+      const TensorView added = residual.rank == 0 ? residual : residual.rows(begin, end);
+      (is_experts ? *expert : sublayer.f).forward(context, in.rows(begin, end), added, out.rows(begin, end));
+    });
   });
   if (keeps) copy_rows_of_kind(context, kept, step.row_kinds, *kept_kind, x);
 }
@@ -123,6 +129,7 @@ void TransformerStack::run_self(Context& context, const Step& step, int32_t inde
     inputs.bias = &*bias;
   }
   inputs.angles = angles;
+  inputs.row_kinds = step.row_kinds;
   const Sublayer<SelfAttention>& sublayer = *layer(index).self;
   sublayer.sum.run(context, x, [&](const TensorView& in, const TensorView& residual, const TensorView& out) {
     sublayer.f.forward(context, inputs, in, residual, out);

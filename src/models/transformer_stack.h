@@ -35,6 +35,9 @@ struct TransformerLayer {
   std::optional<Sublayer<SelfAttention>> self;
   std::optional<Sublayer<CrossAttention>> cross;
   std::optional<Sublayer<FeedForward>> feed_forward;
+  // A feed-forward of rows of kind kExpertRows (layers/row_runs.h), in place of that of the others; the sum and the
+  // norm are the same. None: all rows are alike.
+  std::optional<FeedForward> expert_feed_forward = {};
   // Rows of this kind (ForwardBatch::row_kinds) pass the feed-forward as they are (Mllama's rows before any image).
   std::optional<uint8_t> kind_without_feed_forward = {};
 };

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/isa.h"
 #include "base/status.h"
@@ -40,6 +41,10 @@ class ImageProcessor {
   // memory.
   StatusOr<std::shared_ptr<EncoderFeatures>> features(RgbImage image) const;
 
+  // The same of a family that reads a picture in several forms: all of them, in order (CogAgent: small and large,
+  // [3, side, side] each). Else features() alone.
+  StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>> forms(RgbImage image) const;
+
   // Whether a question is drawn above each picture (Pix2Struct's is_vqa).
   virtual bool draws_header() const { return false; }
   // The same of the picture below its question; sizes are those of the picture as it was given. `charge` is told how
@@ -50,6 +55,7 @@ class ImageProcessor {
 
  protected:
   using Features = StatusOr<std::shared_ptr<EncoderFeatures>>;
+  using Forms = StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>>;
 
  private:
   // The picture below its question. May throw std::bad_alloc.
@@ -57,6 +63,8 @@ class ImageProcessor {
                                     const std::function<Status(int64_t bytes)>& charge) const;
   // May throw std::bad_alloc.
   virtual Features process(RgbImage image) const = 0;
+  // May throw std::bad_alloc. Default: process() alone.
+  virtual Forms process_forms(RgbImage image) const;
 };
 
 // Makes the processor that the model's folder names; without image_processor_type, that of config.json's model_type.

@@ -29,6 +29,8 @@ MadeImageProcessor make_nougat_processor(const ImageProcessorConfig& config, con
 // As many patches as fit; with is_vqa below a question.
 MadeImageProcessor make_pix2struct_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts);
 MadeImageProcessor make_mllama_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts);
+// By config.json, as the checkpoint has no file of its processor.
+MadeImageProcessor make_cogagent_image_processor(const ModelConfig& config, const ImageProcessorParts& parts);
 MadeImageProcessor make_qwen2_vl_processor(const ImageProcessorConfig& config, const ImageProcessorParts& parts);
 
 // What processors begin with: features of an image, with room for the values. Errors: kInvalidArgument for more than

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "multimodal/class_defaults.h"
+#include "multimodal/image_processors.h"
 
 namespace transept {
 namespace {
@@ -57,6 +58,11 @@ constexpr InputFamily kFamilies[] = {
                  {.default_prompt = DefaultPrompt::kMllama,
                   .make_image_rows = make_mllama_image_rows,
                   .max_images = MllamaPictures::kMaxPictures}),
+    {.model_type = "cogagent",
+     .architecture = "CogAgentForCausalLM",
+     .default_prompt = DefaultPrompt::kCogAgent,
+     .make_image = make_cogagent_image_processor,
+     .make_image_rows = make_cogagent_image_rows},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "core/model_config.h"
 #include "multimodal/audio_processor.h"
+#include "multimodal/cogagent_pictures.h"
 #include "multimodal/image_processor.h"
 #include "multimodal/image_rows.h"
 #include "multimodal/mllama_pictures.h"
@@ -29,6 +30,7 @@ enum class DefaultPrompt : uint8_t {
                 // last is dropped (BLIP's generate())
   kPictures,    // none; a prompt has a place for each picture (Qwen2-VL)
   kMllama,      // the same, and tokens see rows of pictures by their places
+  kCogAgent,    // none; a text is a question about the picture, which a template's words stand around
   kFlorence2,   // none; a text beside an image is the encoder's, and its task words become sentences
   kTranscript,  // language, task and no-timestamps, by the request and core/speech_tokens.h (Whisper)
 };

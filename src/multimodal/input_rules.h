@@ -58,6 +58,10 @@ class InputRules {
   // what is encoded belongs to places of that prompt.
   virtual bool is_decoder_alone() const { return false; }
 
+  // What the decoder does with the rows of these media, of a family that reads a picture in several forms; kNone: what
+  // the model's spec says of all items.
+  virtual Consumers consumers_of(const EncoderFeatures& /*media*/) const { return Consumers::kNone; }
+
   // Whether a text or ids beside media are the encoder's, or drawn for it. Default: they are the decoder's.
   virtual bool text_beside_media_is_encoders() const { return false; }
 

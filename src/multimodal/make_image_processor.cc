@@ -41,23 +41,46 @@ constexpr ModelProcessor kModels[] = {
     {"qwen2_5_vl", "Qwen2VL"},
 };
 
+void set_sizes(int32_t width, int32_t height, EncoderFeatures& made) {
+  if (made.shape.size() == 3) {  // [3, height, width]
+    made.image.used_height = static_cast<int32_t>(made.shape[1]);
+    made.image.used_width = static_cast<int32_t>(made.shape[2]);
+  }
+  made.image.width = width;
+  made.image.height = height;
+}
+
+Status no_memory(int32_t width, int32_t height) {
+  return resource_exhausted("no memory for a picture of ", width, " x ", height, " pixels");
+}
+
 }  // namespace
+
+StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>> ImageProcessor::forms(RgbImage image) const {
+  const int32_t width = image.width, height = image.height;
+  try {
+    Forms forms = process_forms(std::move(image));
+    if (!forms.ok()) return forms;
+    for (const std::shared_ptr<EncoderFeatures>& made : *forms) set_sizes(width, height, *made);
+    return forms;
+  } catch (const std::bad_alloc&) {
+    return no_memory(width, height);
+  }
+}
+
+ImageProcessor::Forms ImageProcessor::process_forms(RgbImage image) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<EncoderFeatures> made, process(std::move(image)));
+  return std::vector<std::shared_ptr<EncoderFeatures>>{std::move(made)};
+}
 
 StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features(RgbImage image) const {
   const int32_t width = image.width, height = image.height;
   try {
     Features features = process(std::move(image));
-    if (!features.ok()) return features;
-    EncoderFeatures& made = **features;
-    if (made.shape.size() == 3) {  // [3, height, width]
-      made.image.used_height = static_cast<int32_t>(made.shape[1]);
-      made.image.used_width = static_cast<int32_t>(made.shape[2]);
-    }
-    made.image.width = width;
-    made.image.height = height;
+    if (features.ok()) set_sizes(width, height, **features);
     return features;
   } catch (const std::bad_alloc&) {
-    return resource_exhausted("no memory for a picture of ", width, " x ", height, " pixels");
+    return no_memory(width, height);
   }
 }
 

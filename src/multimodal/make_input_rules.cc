@@ -1,6 +1,7 @@
 #include "multimodal/make_input_rules.h"
 
 #include "base/utf8.h"
+#include "multimodal/cogagent_rules.h"
 #include "multimodal/florence2_rules.h"
 #include "multimodal/input_families.h"
 #include "multimodal/mllama_rules.h"
@@ -152,6 +153,7 @@ std::unique_ptr<InputRules> make_input_rules(const ModelConfig& config, InputCon
     case DefaultPrompt::kCaption: return std::make_unique<CaptionRules>(std::move(context));
     case DefaultPrompt::kPictures: return make_qwen2_vl_rules(config, std::move(context));
     case DefaultPrompt::kMllama: return make_mllama_rules(config, std::move(context));
+    case DefaultPrompt::kCogAgent: return make_cogagent_rules(config, std::move(context));
     case DefaultPrompt::kFlorence2: return make_florence2_rules(std::move(context));
     case DefaultPrompt::kTranscript: return make_transcript_rules(std::move(context));
     case DefaultPrompt::kStart: break;

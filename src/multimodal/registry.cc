@@ -96,11 +96,15 @@ StatusOr<MultiModalRegistry::Items> MultiModalRegistry::process(const Json& mult
     const Json& item = is_list ? given->as_array()[i] : *given;
     if (item.is_null() && count == 1) return field_error(kMediaParam, str_cat("multi_modal_data holds no ", modality));
     const std::string name = is_list ? str_cat(modality, "[", i, "]") : std::string(modality);
-    auto features = audio_ != nullptr ? audio_features(item, access, limits)
-                                      : image_features(item, counted, limits, question, name);
-    RETURN_IF_ERROR(features.status());
-    held += static_cast<int64_t>((*features)->values.size() * sizeof(float));
-    items.push_back(*std::move(features));
+    if (audio_ != nullptr) {
+      ASSIGN_OR_RETURN(items.emplace_back(), audio_features(item, access, limits));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const Items forms, image_features(item, counted, limits, question, name));
+    for (const std::shared_ptr<const EncoderFeatures>& form : forms) {
+      held += static_cast<int64_t>(form->values.size() * sizeof(float));
+      items.push_back(form);
+    }
   }
   return items;
 }
@@ -132,28 +136,49 @@ Status MultiModalRegistry::check(const EncoderFeatures& features) const {
   return with_param(image_rows_->check_places(features.shape, features.values), "values");
 }
 
-StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::image_features(
-    const Json& item, const MediaAccess& access, const MediaLimits& limits, const std::optional<std::string>& question,
-    std::string_view name) const {
+StatusOr<MultiModalRegistry::Items> MultiModalRegistry::image_features(const Json& item, const MediaAccess& access,
+                                                                       const MediaLimits& limits,
+                                                                       const std::optional<std::string>& question,
+                                                                       std::string_view name) const {
   ASSIGN_OR_RETURN(RgbImage image, open_image(item, access, limits, name));
+  StatusOr<Items> forms = forms_of(std::move(image), question, access, name);
+  if (!forms.ok() || !access.charge) return forms;
+  int64_t bytes = 0;
+  for (const std::shared_ptr<const EncoderFeatures>& form : *forms) {
+    bytes += static_cast<int64_t>(form->values.size() * sizeof(float));
+  }
+  RETURN_IF_ERROR(access.charge(bytes));
+  return forms;
+}
+
+StatusOr<MultiModalRegistry::Items> MultiModalRegistry::forms_of(RgbImage image,
+                                                                 const std::optional<std::string>& question,
+                                                                 const MediaAccess& access,
+                                                                 std::string_view name) const {
   const auto named = [&](const Status& status) { return media_status(status, str_cat(kMediaParam, ": ", name)); };
-  StatusOr<std::shared_ptr<EncoderFeatures>> features =
-      draws_question() ? image_->features_below(*question, std::move(image), access.charge)
-                       : image_->features(std::move(image));
-  if (!features.ok()) return named(features.status());
-  if (access.charge) {
-    RETURN_IF_ERROR(access.charge(static_cast<int64_t>((*features)->values.size() * sizeof(float))));
+  StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>> made = std::vector<std::shared_ptr<EncoderFeatures>>();
+  if (draws_question()) {
+    auto features = image_->features_below(*question, std::move(image), access.charge);
+    if (!features.ok()) return named(features.status());
+    made->push_back(*std::move(features));
+  } else {
+    made = image_->forms(std::move(image));
   }
-  if (image_rows_ != nullptr) {
-    const StatusOr<ImageRowCounts> rows = image_rows_->count((*features)->shape, (*features)->extras);
-    if (!rows.ok()) return named(rows.status());
-    const Status placed = image_rows_->check_places((*features)->shape, (*features)->values);
-    if (!placed.ok()) return named(placed);
-    (*features)->num_positions = rows->num_positions;
-    (*features)->num_rows = rows->num_rows;
-    (*features)->num_last_positions = rows->num_last_positions;
+  if (!made.ok()) return named(made.status());
+  Items items;
+  for (const std::shared_ptr<EncoderFeatures>& features : *made) {
+    if (image_rows_ != nullptr) {
+      const StatusOr<ImageRowCounts> rows = image_rows_->count(features->shape, features->extras);
+      if (!rows.ok()) return named(rows.status());
+      const Status placed = image_rows_->check_places(features->shape, features->values);
+      if (!placed.ok()) return named(placed);
+      features->num_positions = rows->num_positions;
+      features->num_rows = rows->num_rows;
+      features->num_last_positions = rows->num_last_positions;
+    }
+    items.push_back(features);
   }
-  return *std::move(features);
+  return items;
 }
 
 StatusOr<std::shared_ptr<const EncoderFeatures>> MultiModalRegistry::audio_features(const Json& item,

@@ -59,7 +59,8 @@ class MultiModalRegistry final {
   using Items = std::vector<std::shared_ptr<const EncoderFeatures>>;
 
   // Returns the features of the items of `multi_modal_data`, {"audio": X} or {"image": X}; X may be a list. Audio is
-  // one item, of which little more than one window is decoded; images come in their order, decoded one at a time.
+  // one item, of which little more than one window is decoded; images come in their order, decoded one at a time. A
+  // family that reads a picture in several forms gets an item for each form, in the processor's order (forms()).
   // num_positions and num_rows are 0 for families that are not run yet. error_param is multi_modal_data. Errors:
   // kInvalidArgument for no object, a modality that the family does not take, no item or more than the family or the
   // limits allow; kOutOfRange for audio of more than one window (the message names transcribe); those of open_audio and
@@ -78,10 +79,11 @@ class MultiModalRegistry final {
  private:
   StatusOr<std::shared_ptr<const EncoderFeatures>> audio_features(const Json& item, const MediaAccess& access,
                                                                   const MediaLimits& limits) const;
-  StatusOr<std::shared_ptr<const EncoderFeatures>> image_features(const Json& item, const MediaAccess& access,
-                                                                  const MediaLimits& limits,
-                                                                  const std::optional<std::string>& question,
-                                                                  std::string_view name) const;
+  // Of one picture: an item for each form that the family reads.
+  StatusOr<Items> image_features(const Json& item, const MediaAccess& access, const MediaLimits& limits,
+                                 const std::optional<std::string>& question, std::string_view name) const;
+  StatusOr<Items> forms_of(RgbImage image, const std::optional<std::string>& question, const MediaAccess& access,
+                           std::string_view name) const;
   StatusOr<const Json*> only_modality(const Json& multi_modal_data) const;
 
   std::string family_;

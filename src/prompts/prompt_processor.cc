@@ -138,9 +138,10 @@ Status PromptProcessor::fill_features(const EncoderDecoderPrompt& prompt, const 
   ASSIGN_OR_RETURN(MultiModalRegistry::Items features,
                    parts_.media->process(*prompt.encoder.multi_modal_data, options.media, media_limits, question));
   inputs.set_encoder_features(std::move(features));
-  // Of a family with both the rules say which it is.
-  if (spec_.splices_alone()) {
-    for (EncoderItem& item : inputs.items) item.consumers = Consumers::kSplice;
+  for (EncoderItem& item : inputs.items) {
+    const Consumers by_form = rules_->consumers_of(*item.features);
+    if (spec_.splices_alone()) item.consumers = Consumers::kSplice;
+    if (by_form != Consumers::kNone) item.consumers = by_form;
   }
   if (spec_.encoder_takes_media_among_ids()) RETURN_IF_ERROR(fill_ids_around_media(prompt, options, inputs));
   return check_positions(inputs.items, "multi_modal_data");
@@ -176,6 +177,12 @@ Status PromptProcessor::check_item(const EncoderItem& item) const {
   }
   if (has_features) {
     RETURN_IF_ERROR(parts_.media->check(*item.features));
+    const Consumers by_form = rules_->consumers_of(*item.features);
+    if (by_form != Consumers::kNone && item.consumers != by_form) {
+      return field_error("consumers", str_cat("this model (", spec_.family, ") ",
+                                              has(by_form, Consumers::kSplice) ? "splices" : "crosses",
+                                              " the rows of such features, and does nothing else with them"));
+    }
   } else {
     RETURN_IF_ERROR(check_token_ids(item.token_ids, "token_ids", spec_.encoder_vocab()));
   }

@@ -19,7 +19,8 @@ constexpr int32_t kMaxLayers = 1000;  // of a config.json
 
 constexpr std::string_view kDecoders[] = {"decoder", "text_decoder"};
 // Components of names; is_of_encoder() has them as beginnings.
-constexpr std::string_view kEncoders[] = {"encoder", "vision_model", "visual", "vision_tower", "multi_modal_projector"};
+constexpr std::string_view kEncoders[] = {"encoder",      "vision_model",          "visual", "vision_tower",
+                                          "cross_vision", "multi_modal_projector", "vision"};
 
 std::vector<std::string_view> components(std::string_view name) {
   std::vector<std::string_view> parts;

@@ -30,6 +30,8 @@ TEST(StageLayers, NamesSayTheLayer) {
       {"language_model.model.encoder.layers.2.fc1.weight", encoder(2)},
       {"vision_model.transformer.layers.4.mlp.fc1.weight", encoder(4)},
       {"model.visual.blocks.6.attn.qkv.weight", encoder(6)},
+      {"model.vision.transformer.layers.1.mlp.fc1.weight", encoder(1)},
+      {"model.cross_vision.vit.model.blocks.2.mlp.w1.weight", encoder(2)},
       {"encoder.encoder.layers.0.blocks.1.layernorm_before.weight", encoder(0)},
       {"shared.weight", std::nullopt},
       {"decoder.layer_norm.weight", std::nullopt},

@@ -170,7 +170,8 @@ TEST_P(SeparatedInstances, OfTwoModelsRefuseEachOther) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedInstances, ::testing::ValuesIn(testing::in_turn(testing::folders(), 1)),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedInstances,
+                         ::testing::ValuesIn(testing::in_turn(testing::folders_of_one_item(), 1)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

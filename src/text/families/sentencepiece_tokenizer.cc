@@ -63,6 +63,26 @@ Status lay_out_t5(const ModelFile& file, TokenizerConfig& config, Parts& parts) 
   return ok_status();
 }
 
+// Llama: the pieces' ids are the tokens', and a text begins with <s>.
+Status lay_out_llama(TokenizerConfig& config, Parts& parts, Frame& frame) {
+  std::vector<Vocabulary::Token> tokens;
+  for (int32_t i = 0; i < parts.pieces->num_pieces(); ++i) {
+    tokens.push_back({parts.pieces->piece(i), i});
+    parts.id_of_piece.push_back(i);
+  }
+  parts.vocabulary = Vocabulary::from_tokens(tokens);
+  parts.unk_id = parts.pieces->unk_id();
+  config.set_default("bos_token", plain_special_token("<s>"));
+  config.set_default("eos_token", plain_special_token("</s>"));
+  config.set_default("unk_token", plain_special_token("<unk>"));
+  ASSIGN_OR_RETURN(const bool begins, config.field("add_bos_token").bool_or(true));
+  ASSIGN_OR_RETURN(const bool ends, config.field("add_eos_token").bool_or(false));
+  frame = {};
+  if (begins) frame.prefix.emplace_back("bos_token");
+  if (ends) frame.suffix.emplace_back("eos_token");
+  return ok_status();
+}
+
 // Pegasus: <pad>, </s>, <mask_1>, <mask_2>, <unk_2> ... <unk_102>, then the pieces; what the model itself has at its
 // first two places stands under the last two of those.
 Status lay_out_pegasus(const ModelFile& file, TokenizerConfig& config, Parts& parts) {
@@ -165,6 +185,7 @@ StatusOr<std::unique_ptr<Tokenizer>> make_sentencepiece_tokenizer(const Tokenize
   Frame frame{.prefix = {}, .suffix = {"eos_token"}};
   switch (kind) {
     case TokenizerKind::kT5: RETURN_IF_ERROR(lay_out_t5(file, config, parts)); break;
+    case TokenizerKind::kLlama: RETURN_IF_ERROR(lay_out_llama(config, parts, frame)); break;
     case TokenizerKind::kPegasus: RETURN_IF_ERROR(lay_out_pegasus(file, config, parts)); break;
     case TokenizerKind::kXlmRoberta: frame = {.prefix = {"cls_token"}, .suffix = {"sep_token"}}; [[fallthrough]];
     case TokenizerKind::kMBart:

@@ -31,8 +31,8 @@ inline constexpr std::string_view kTokenizerModelFile = "tokenizer.model";
 // Whether one of these three is present.
 bool has_sentencepiece_file(const TokenizerFiles& files);
 
-// By the tokenizer_class, else the model type: T5, Pegasus, mBART, mBART-50, NLLB, PLBart, XLM-R, M2M100. REQUIRES:
-// has_sentencepiece_file(files).
+// By the tokenizer_class, else the model type: T5, Llama, Pegasus, mBART, mBART-50, NLLB, PLBart, XLM-R, M2M100.
+// REQUIRES: has_sentencepiece_file(files).
 StatusOr<std::unique_ptr<Tokenizer>> make_sentencepiece_tokenizer(const TokenizerFiles& files,
                                                                   const TokenizerHints& hints);
 

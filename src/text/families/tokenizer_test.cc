@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/base64.h"
 #include "text/families/tokenizer_testing.h"
 
 namespace transept {
@@ -48,6 +49,39 @@ TEST(TokenizerTest, IdsAndSpellings) {
   EXPECT_NE(tokenizer->token_to_string(tokenizer->vocab_size() - 1), "");
   EXPECT_FALSE(tokenizer->string_to_token("no such token").has_value());
   EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{-1, 1'000'000, *tokenizer->string_to_token("a")}, false), "a");
+}
+
+// As a folder has Vicuna's: tokenizer.model, and the class's name.
+TEST(TokenizerTest, LlamasAreThePiecesOfTheirModelBehindABeginning) {
+  const std::vector<Json> models = read_fixtures("models.jsonl");
+  const auto is_it = [](const Json& model) { return member(model, "name").as_string() == "bpe_bytes"; };
+  const auto model = std::ranges::find_if(models, is_it);
+  ASSERT_NE(model, models.end());
+  TokenizerFiles files;
+  files.tokenizer_model = decode_base64(member(*model, "model").as_string()).value();
+  TokenizerHints hints;
+  hints.model_type = "cogagent";
+  EXPECT_TRUE(make_tokenizer(files, hints).ok()) << "by the model's type alone";
+  files.tokenizer_config_json = R"({"tokenizer_class": "LlamaTokenizer", "legacy": false})";
+  const auto tokenizer = make_tokenizer(files, {});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  int num_texts = 0;
+  for (const Json& answer : member(*model, "encode").as_array()) {
+    const std::string& text = answer.as_array()[0].as_string();
+    if (text.find('<') != std::string::npos) continue;  // special tokens, which are pieces to the library
+    std::vector<int32_t> ids;
+    for (const Json& id : answer.as_array()[2].as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
+    EXPECT_EQ(*(*tokenizer)->encode(text, {.add_special_tokens = false}), ids) << text;
+    ids.insert(ids.begin(), *(*tokenizer)->string_to_token("<s>"));
+    EXPECT_EQ(*(*tokenizer)->encode(text, {}), ids) << text;
+    ++num_texts;
+  }
+  EXPECT_GT(num_texts, 10);
+  files.tokenizer_config_json =
+      R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": false, "add_eos_token": true})";
+  const std::vector<int32_t> framed = *(*make_tokenizer(files, {}))->encode("a", {});
+  EXPECT_EQ(framed.back(), *(*tokenizer)->string_to_token("</s>"));
+  EXPECT_NE(framed.front(), *(*tokenizer)->string_to_token("<s>"));
 }
 
 TEST(TokenizerTest, LanguagesAreRefusedWhereThereAreNone) {

@@ -18,6 +18,7 @@ enum class TokenizerKind : uint8_t {
   kBlenderbotSmall,
   kByT5,
   kGpt2,
+  kLlama,
   kM2M100,
   kMarian,
   kMBart,
