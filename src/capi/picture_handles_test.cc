@@ -123,6 +123,7 @@ TEST_P(PictureHandles, SeveralPromptsOverOneHandle) {
   const std::vector<int32_t> wanted = token_ids(generate(model_.get(), plain).get());
   Owned<transept_encoded> encoded = encode(all.front().encoder);
   std::vector<Owned<transept_stream>> streams;
+  streams.reserve(4);
   for (int i = 0; i < 4; ++i) {
     streams.push_back(submit(model_.get(), over(encoded.get(), i % 2 == 0 ? longer : all.front())));
   }

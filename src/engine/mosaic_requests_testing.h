@@ -294,7 +294,7 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
   Status add(LLMEngine& engine, const MosaicRequest& request) {
     if (!holds_ || request.inputs.items.empty()) return engine.add_request(request.id, place(request), request.params);
     ASSIGN_OR_RETURN(EncodedInput handle, engine.encode(encoder_side(request)));
-    const Status added = engine.add_request(request.id, handle, decoder_side(request), request.params);
+    Status added = engine.add_request(request.id, handle, decoder_side(request), request.params);
     if (++num_handles_ % 2 == 0) handles_.push_back(std::move(handle));
     return added;
   }

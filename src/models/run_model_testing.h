@@ -165,7 +165,7 @@ inline ModelRequest cogagent_request(const Json& config, std::vector<int32_t> be
   request.spliced = EncoderItem({}, seeded_features({3, pictures.small_side, pictures.small_side}, num_rows, 2));
   request.spliced->consumers = Consumers::kSplice;
   request.spliced->splice_offset = 1;
-  request.decoder_ids.assign(static_cast<size_t>(1 + num_rows), 0);
+  request.decoder_ids.assign(1 + static_cast<size_t>(num_rows), 0);
   request.decoder_ids.front() = 1;
   request.decoder_ids.insert(request.decoder_ids.end(), behind.begin(), behind.end());
   const DecoderLayout layout = cogagent_layout(static_cast<int32_t>(request.decoder_ids.size()), 1, num_rows, num_keys);

@@ -27,7 +27,7 @@ StatusOr<std::shared_ptr<const HeaderFont>> load_header_font(const std::string& 
 }
 
 StatusOr<std::unique_ptr<MultiModalRegistry>> MultiModalRegistry::create(
-    const ModelConfig& config, Isa isa, std::shared_ptr<const HeaderFont> header_font) {
+    const ModelConfig& config, Isa isa, const std::shared_ptr<const HeaderFont>& header_font) {
   auto registry = std::make_unique<MultiModalRegistry>();
   registry->family_ = config.model_type;
   const InputFamily* family = find_input_family(config);

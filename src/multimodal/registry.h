@@ -47,8 +47,9 @@ class MultiModalRegistry final {
   // A family without media gets an empty registry. header_font: what questions are drawn with; null: --header-font was
   // not given. Errors: those of make_log_mel_processor, make_waveform_processor, make_image_processor and of the
   // family's ImageRows; kInvalidArgument for a font where no question is drawn.
-  static StatusOr<std::unique_ptr<MultiModalRegistry>> create(const ModelConfig& config, Isa isa = detect_isa(),
-                                                              std::shared_ptr<const HeaderFont> header_font = nullptr);
+  static StatusOr<std::unique_ptr<MultiModalRegistry>> create(
+      const ModelConfig& config, Isa isa = detect_isa(),
+      const std::shared_ptr<const HeaderFont>& header_font = nullptr);
 
   const AudioProcessor* audio() const { return audio_.get(); }  // null: the family takes no audio
   const ImageProcessor* image() const { return image_.get(); }  // null: the family takes no images

@@ -60,7 +60,13 @@ TEST_F(TwoForms, OneIsSplicedAndOneCrossed) {
   const auto alone = prompts_->process_encoder(prompt_of({1}), PromptProcessor::Options());
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_EQ(alone->items[0].consumers, Consumers::kSplice);
-  EXPECT_THAT(error_message(prompts_->check_handles()), HasSubstr("over an encoded input are not supported"));
+  // A request over a handle has its items, and a prompt of its own with their places.
+  EncoderDecoderPrompt over = prompt_of({1, 0, 5});
+  over.encoder = {};
+  const auto placed = prompts_->process_decoder(over, PromptProcessor::Options(), alone->items);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->prompt_token_ids, inputs->prompt_token_ids);
+  EXPECT_EQ(placed->items[0].splice_offset, 1);
 }
 
 TEST_F(TwoForms, ItemsOfOtherProcessesHaveTheUseOfTheirForm) {
