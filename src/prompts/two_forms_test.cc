@@ -61,7 +61,7 @@ TEST_F(TwoForms, OneIsSplicedAndOneCrossed) {
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_EQ(alone->items[0].consumers, Consumers::kSplice);
   // A request over a handle has its items, and a prompt of its own with their places.
-  EncoderDecoderPrompt over = prompt_of({1, 0, 5});
+  EncoderDecoderPrompt over = prompt_of({1, 0, 5, 3});
   over.encoder = {};
   const auto placed = prompts_->process_decoder(over, PromptProcessor::Options(), alone->items);
   ASSERT_TRUE(placed.ok()) << placed.status();
