@@ -18,7 +18,7 @@ for name in arguments["--gtest_filter"].split(":"):
     if word == "dies":
         print("Segmentation fault", flush=True)
         os._exit(11)
-    inside = {"fails": '<failure message="x.cc:3&#10;left 1, right 2"/>', "skips": '<skipped message="x_test.cc:9&#10;no ../shared/golden/text/bart&#10;"/>'}.get(word, "")
+    inside = {"fails": '<failure message="x.cc:3&#10;left 1, right 2"/>', "fails_once": "" if os.path.exists(os.path.join(os.path.dirname(__file__), "again")) else '<failure message="x.cc:3"/>', "skips": '<skipped message="x_test.cc:9&#10;no ../shared/golden/text/bart&#10;"/>'}.get(word, "")
     cases.append(f'<testcase classname="{group}" name="{word}" status="run" result="{"skipped" if word == "skips" else "completed"}" time="0.5">{inside}</testcase>')
     print(f"[       OK ] {name} (0 ms)", flush=True)
 open(report, "w").write(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
@@ -100,6 +100,8 @@ class Runs(unittest.TestCase):
         self.assertEqual((result.passed, result.failed), (2, 0))
         result, _ = self.run_cases("good", "untold_always")
         self.assertEqual((result.passed, result.failed), (2, 1))
+        result, _ = self.run_cases("fails_once", "untold")
+        self.assertEqual((result.passed, result.failed), (1, 1), "a case that failed is not run until it passes")
 
     def test_a_report_without_cases_is_read(self):
         with tempfile.NamedTemporaryFile("w", suffix=".xml") as report:

@@ -42,7 +42,7 @@ class ImageProcessor {
   StatusOr<std::shared_ptr<EncoderFeatures>> features(RgbImage image) const;
 
   // The same of a family that reads a picture in several forms: all of them, in order (CogAgent: small and large,
-  // [3, side, side] each). Else features() alone.
+  // [3, side, side] each). features() is the first of them.
   StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>> forms(RgbImage image) const;
 
   // Whether a question is drawn above each picture (Pix2Struct's is_vqa).

@@ -50,10 +50,6 @@ void set_sizes(int32_t width, int32_t height, EncoderFeatures& made) {
   made.image.height = height;
 }
 
-Status no_memory(int32_t width, int32_t height) {
-  return resource_exhausted("no memory for a picture of ", width, " x ", height, " pixels");
-}
-
 }  // namespace
 
 StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>> ImageProcessor::forms(RgbImage image) const {
@@ -64,7 +60,7 @@ StatusOr<std::vector<std::shared_ptr<EncoderFeatures>>> ImageProcessor::forms(Rg
     for (const std::shared_ptr<EncoderFeatures>& made : *forms) set_sizes(width, height, *made);
     return forms;
   } catch (const std::bad_alloc&) {
-    return no_memory(width, height);
+    return resource_exhausted("no memory for a picture of ", width, " x ", height, " pixels");
   }
 }
 
@@ -74,14 +70,8 @@ ImageProcessor::Forms ImageProcessor::process_forms(RgbImage image) const {
 }
 
 StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features(RgbImage image) const {
-  const int32_t width = image.width, height = image.height;
-  try {
-    Features features = process(std::move(image));
-    if (features.ok()) set_sizes(width, height, **features);
-    return features;
-  } catch (const std::bad_alloc&) {
-    return no_memory(width, height);
-  }
+  ASSIGN_OR_RETURN(const auto all, forms(std::move(image)));
+  return all.front();
 }
 
 StatusOr<std::shared_ptr<EncoderFeatures>> ImageProcessor::features_below(
