@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Models that read pictures beside torch, transformers and Pillow: the same threads, in turn. `./dev bench vision` runs all of it.
 
-    bench/vision.py [pixels] [tower] [lines] [page] [caption] [--threads N] [--rounds N] [--json FILE]
+    bench/vision.py [pixels] [tower] [lines] [page] [caption] [flight] [--threads N] [--rounds N] [--json FILE]
 
 pixels: a JPEG of 12 Mpx to 384 x 384, one thread. tower: TrOCR-base's, 1 and 8 lines. lines: TrOCR-base, 32 lines of 20 tokens. page: Donut-base's
-tower at 1280 x 960, and the memory it takes. caption: Florence-2-base, three beams. Checkpoints are random, of the published shapes, made once
+tower at 1280 x 960, and the memory it takes. caption: Florence-2-base, three beams. flight: what a server's memory
+grows by with 64 photographs of 11 Mpx in flight, beside what admission counts. Checkpoints are random, of the published shapes, made once
 below .cache/bench; the peers come from PyPI (--peers). Alone on the machine, please.
 """
 import argparse
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pictures_in_flight
 from machine import BUILD, ROOT, cpu_model, num_processors
 from transept_side import BINARY, run
 
@@ -21,11 +23,12 @@ CACHE = ROOT / ".cache" / "bench" / "vision"
 PEER = ROOT / "bench" / "peers" / "vision_peer.py"
 REQUIREMENTS = ROOT / "bench" / "requirements-vision.txt"
 TARGETS = {"pixels": 1.0, "tower float32": 1.2, "tower int8": 3.0, "lines int8": 4.0, "page float32": 1.2, "caption int8": 2.0}
+MAX_GROWTH = 1.05  # of what admission counts
 
 
 class Bench:
     def __init__(self, options):
-        self.options, self.rows = options, []
+        self.options, self.rows, self.growth = options, [], None
 
     def folder(self, shape):
         folder = CACHE / shape
@@ -56,11 +59,15 @@ class Bench:
 
     # ---- parts
 
-    def pixels(self):
+    def photo(self):
         picture = CACHE / "photo.jpg"
         if not picture.exists():
             picture.parent.mkdir(parents=True, exist_ok=True)
             run([self.options.python, "-c", PHOTO, picture])
+        return picture
+
+    def pixels(self):
+        picture = self.photo()
 
         def ours():
             done = subprocess.run([BUILD / "src" / "media" / "image_probe", "time", "7"], input=f"{picture}\n", capture_output=True, text=True, check=True)
@@ -111,6 +118,20 @@ class Bench:
             self.whole(f"Florence-2-base caption, {quantization}", f"caption {quantization}", "florence-2-base", quantization, (768, 768), 4, 4, 20, 3)
 
 
+    def flight(self):
+        photos = CACHE / "photos"
+        if not photos.exists():
+            photos.mkdir(parents=True)
+            run([self.options.python, "-c", CROPS, self.photo(), photos])
+        found = [pictures_in_flight.measure(self.options.transept, self.folder("donut-base-tower"), sorted(photos.iterdir()), self.options.threads)
+                 for _ in range(self.options.rounds)]
+        ratios = [grown / counted for grown, counted in found]
+        grown, counted = (statistics.median(pair[side] for pair in found) / 2**20 for side in (0, 1))
+        self.growth = {"ratios": ratios, "grown_mib": grown, "counted_mib": counted, "target": MAX_GROWTH}
+        print(f"64 pictures in flight: memory grows by {grown:.0f} MiB, {counted:.0f} MiB are counted: {statistics.median(ratios):.3f} x  (target at most {MAX_GROWTH})",
+              flush=True)
+
+
 # Slopes, waves and some noise: about as many bits as a photograph.
 PHOTO = """
 import sys, numpy as np
@@ -119,6 +140,15 @@ y, x = np.mgrid[0:3000, 0:4000]
 noise = np.random.default_rng(1).integers(0, 16, (3000, 4000))
 light = 90 + (x & 127) / 2 + 60 * np.sin(0.013 * y) + noise
 Image.fromarray(np.stack([light, light * 0.8, 255 - light], axis=2).clip(0, 255).astype(np.uint8)).save(sys.argv[1], quality=90, subsampling="4:2:0")
+"""
+# 68 of it that differ.
+CROPS = """
+import sys
+from PIL import Image
+image = Image.open(sys.argv[1])
+image.load()
+for i in range(68):
+    image.crop((i, i, i + 3900, i + 2900)).save(f"{sys.argv[2]}/{i:02}.jpg", quality=88)
 """
 
 
@@ -130,7 +160,7 @@ def table(report):
     return "\n".join(lines)
 
 
-PARTS = ("pixels", "tower", "lines", "page", "caption")
+PARTS = ("pixels", "tower", "lines", "page", "caption", "flight")
 
 
 def add_options(parser):
@@ -164,10 +194,11 @@ def main():
     bench = Bench(options)
     for part in options.parts or PARTS:
         getattr(bench, part)()
-    report = {"cpu": cpu_model(), "threads": options.threads, "rounds": options.rounds, "rows": bench.rows}
+    report = {"cpu": cpu_model(), "threads": options.threads, "rounds": options.rounds, "rows": bench.rows, "growth": bench.growth}
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(report, indent=2))
-    print("\n" + table(report))
+    if bench.rows:
+        print("\n" + table(report))
 
 
 if __name__ == "__main__":

@@ -54,9 +54,9 @@ Status run_server(const Flags& flags, ServeSettings settings, const EngineConfig
 #ifdef M_ARENA_MAX
   // Dozens of threads would each keep a heap of what they once needed.
   ::mallopt(M_ARENA_MAX, 2);
-  // Bodies of megabytes come and go. Giving their pages back each time takes a millisecond, under a lock that every
-  // thread wants: a few of them are kept.
-  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  // JSON bodies (8 MiB at most) come and go. Giving their pages back each time takes a millisecond, under a lock that
+  // every thread wants: a few of them are kept. What is larger, pictures' features among it, has pages of its own.
+  ::mallopt(M_MMAP_THRESHOLD, 12 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
 #endif
   const SteadyClock clock;

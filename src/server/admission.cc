@@ -129,10 +129,10 @@ int Admission::retry_after_seconds() const {
   return static_cast<int>(std::clamp(std::ceil(waiting / rate), 1.0, 30.0));
 }
 
-int32_t Admission::num_waiting() const {
+AdmissionLoad Admission::load() const {
   const int32_t num_queued = num_queued_();
   const MutexLock lock(mutex_);
-  return num_queued + num_arriving_;
+  return {num_queued + num_arriving_, body_bytes_, options_.max_body_bytes};
 }
 
 }  // namespace transept

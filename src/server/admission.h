@@ -14,6 +14,13 @@
 
 namespace transept {
 
+// What Admission counts now.
+struct AdmissionLoad {
+  int32_t num_waiting = 0;     // requests: places taken, and those that wait in the engine
+  int64_t body_bytes = 0;      // of bodies and decoded pictures
+  int64_t max_body_bytes = 0;  // Options::max_body_bytes
+};
+
 class Admission final {
  public:
   struct Options {
@@ -89,7 +96,8 @@ class Admission final {
   // Without an answer in that time: 30.
   int retry_after_seconds() const;
 
-  int32_t num_waiting() const;  // places taken, and requests that wait in the engine
+  AdmissionLoad load() const;
+  int32_t num_waiting() const { return load().num_waiting; }
   const Options& options() const { return options_; }
 
  private:

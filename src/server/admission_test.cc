@@ -106,6 +106,8 @@ TEST_F(AdmissionTest, ABodyCountsAgainstTheBudgetItself) {
   EXPECT_THAT(error_message(admission_.check_body(11)), HasSubstr("with the 11 of this request"));
   EXPECT_THAT(error_message(admission_.charge_body(second, 11)), HasSubstr("with the 11 of this request"));
   EXPECT_TRUE(admission_.charge_body(second, 10).ok());
+  EXPECT_EQ(admission_.load().body_bytes, int64_t{1} << 30);
+  EXPECT_EQ(admission_.load().max_body_bytes, int64_t{1} << 30);
 }
 
 TEST_F(AdmissionTest, AChargeThatIsReplacedIsGivenBack) {

@@ -1,5 +1,7 @@
 #include "server/engine_call.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -292,6 +294,15 @@ StatusOr<Prepared> prepare_all(const ServerContext& context, ApiCall& call, Pars
   return all;
 }
 
+// Pictures and their bodies leave pages of what prepared them, which would be taken beside what Admission counts. It
+// takes milliseconds, a hundredth of the time of a picture that is worth it.
+constexpr int64_t kManyImageBytes = 4 << 20;
+void give_free_pages_back() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 void start_engine_call(const ServerContext& context, const ApiCallPtr& call, const ParsedRequest& parsed,
@@ -314,6 +325,7 @@ void start_engine_call(const ServerContext& context, const ApiCallPtr& call, con
   }
   call->charge = std::move(charge).value();
   if (prepared->audio_seconds > 0) context.metrics.count_audio_seconds(prepared->audio_seconds);
+  if (prepared->image_bytes >= kManyImageBytes) give_free_pages_back();
   for (size_t i = 0; i < prepared->specs.size(); ++i) {
     route->on_prompt(i, prepared->specs[i].inputs);
     prepared->silent.push_back(silent_answer(context, parsed, call->arrival, prepared->specs[i]));

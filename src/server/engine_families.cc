@@ -16,14 +16,17 @@ double used_part(int32_t total, int32_t free) {
   return total == 0 ? 0.0 : static_cast<double>(total - free) / static_cast<double>(total);
 }
 
-void add_requests(const EngineSnapshot& engine, int32_t num_waiting, MetricFamilies& out) {
+void add_requests(const EngineSnapshot& engine, const AdmissionLoad& load, MetricFamilies& out) {
   out.gauge("transept:num_requests_running", "Requests whose tokens are being computed.",
             static_cast<int64_t>(engine.running.size()));
   out.gauge("transept:num_requests_waiting",
             "Requests that wait to be computed, with those that are not yet handed to the engine.",
-            int64_t{num_waiting});
+            int64_t{load.num_waiting});
   out.gauge("transept:num_requests_swapped", "Requests whose KV blocks are in the host's swap space.",
             static_cast<int64_t>(engine.swapped.size()));
+  out.gauge("transept:body_memory_bytes", "Memory of the bodies and decoded pictures of requests in work.",
+            load.body_bytes);
+  out.gauge("transept:body_memory_limit_bytes", "Memory that they may have.", load.max_body_bytes);
   const EngineSnapshot::Counts& counts = engine.counts;
   out.counts("transept:engine_requests_total", "Requests that the engine is done with, by how they ended.", "outcome",
              {{"finished", counts.finished},
@@ -117,10 +120,10 @@ void add_ranks(const ExecutorStats& stats, MetricFamilies& out) {
 
 }  // namespace
 
-void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, const std::string& model_name,
+void append_engine_families(const EngineSnapshot& engine, const AdmissionLoad& load, const std::string& model_name,
                             std::vector<MetricFamily>& families) {
   MetricFamilies out({{"model_name", model_name}}, families);
-  add_requests(engine, num_waiting, out);
+  add_requests(engine, load, out);
   add_blocks(engine.blocks, out);
   add_work(engine.stats, out);
   add_ranks(engine.executor, out);

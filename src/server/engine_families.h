@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "async/async_engine.h"
+#include "server/admission.h"
 
 namespace transept {
 
-// Appends the engine's families, with the label model_name. `num_waiting`: Admission::num_waiting.
-void append_engine_families(const EngineSnapshot& engine, int32_t num_waiting, const std::string& model_name,
+// Appends the families of the engine and of what waits for it, with the label model_name.
+void append_engine_families(const EngineSnapshot& engine, const AdmissionLoad& load, const std::string& model_name,
                             std::vector<prometheus::MetricFamily>& families);
 // Appends the families that compare replicas, with the labels model_name and `replica` (from 0). Their names differ
 // from those above, so that sums over the series above stay correct.

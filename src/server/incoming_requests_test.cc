@@ -51,11 +51,11 @@ TEST_F(IncomingRequestsTest, TheSlowestOfAllGivesWay) {
   EXPECT_EQ(*find_header(clients[1].body->refusal->headers, "X-Own"), "b");
   EXPECT_NE(find_header(clients[1].body->refusal->headers, "Retry-After"), nullptr);
   EXPECT_EQ(incoming_.num_incoming(), 4);
-  EXPECT_NE(metrics_.text({}, 0).find("num_requests_arriving{model_name=\"m\"} 4"), std::string::npos);
+  EXPECT_NE(metrics_.text({}, {}).find("num_requests_arriving{model_name=\"m\"} 4"), std::string::npos);
   EXPECT_NE(enter("f").place, nullptr);
   EXPECT_TRUE(clients[2].is_refused());
   EXPECT_FALSE(clients[0].is_refused());
-  EXPECT_NE(metrics_.text({}, 0).find("requests_refused_total{model_name=\"m\",reason=\"arriving\"} 2"),
+  EXPECT_NE(metrics_.text({}, {}).find("requests_refused_total{model_name=\"m\",reason=\"arriving\"} 2"),
             std::string::npos);
 }
 

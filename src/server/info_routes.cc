@@ -167,7 +167,7 @@ HttpResponse get_metrics(const ServerContext& context) {
     live.emplace(RealtimeStats{context.realtime->counts(), context.realtime->speech().counts()});
   }
   response.body =
-      context.metrics.text(add_up(replicas), context.admission.num_waiting(), replicas,
+      context.metrics.text(add_up(replicas), context.admission.load(), replicas,
                            instance.has_value() ? &*instance : nullptr, live.has_value() ? &*live : nullptr);
   return response;
 }
@@ -186,8 +186,11 @@ HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& re
   }
   const std::vector<EngineSnapshot> replicas = context.engine.snapshots();
   Json queue = Json::object();
-  queue.set("requests", context.admission.num_waiting());
+  const AdmissionLoad load = context.admission.load();
+  queue.set("requests", load.num_waiting);
   queue.set("limit", context.admission.options().max_requests);
+  queue.set("body_bytes", load.body_bytes);
+  queue.set("body_limit", load.max_body_bytes);
   const EngineSnapshot engine = add_up(replicas);
   Json body = engine_json(engine);
   body.set("queue", std::move(queue));

@@ -111,10 +111,10 @@ class ServerMetrics::Impl final {
     refused_.Add({{"reason", std::string(one_of(why, kRefusals))}}).Increment();
   }
 
-  std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas,
+  std::string text(const EngineSnapshot& engine, const AdmissionLoad& load, const std::vector<EngineSnapshot>& replicas,
                    const InstanceStats* instance, const RealtimeStats* live) const {
     std::vector<prometheus::MetricFamily> families;
-    append_engine_families(engine, num_waiting, model_name_, families);
+    append_engine_families(engine, load, model_name_, families);
     if (replicas.size() > 1) append_replica_families(replicas, model_name_, families);
     if (live != nullptr) append_realtime_families(*live, model_name_, families);
     if (instance != nullptr) append_instance_families(*instance, engine, model_name_, families);
@@ -206,10 +206,10 @@ void ServerMetrics::set_num_arriving(int32_t count) { impl_->set_num_arriving(co
 void ServerMetrics::count_unknown_fields(int32_t count) { impl_->count_unknown_fields(count); }
 void ServerMetrics::count_audio_seconds(double seconds) { impl_->count_audio_seconds(seconds); }
 void ServerMetrics::count_refused(std::string_view why) { impl_->count_refused(why); }
-std::string ServerMetrics::text(const EngineSnapshot& engine, int32_t num_waiting,
+std::string ServerMetrics::text(const EngineSnapshot& engine, const AdmissionLoad& load,
                                 const std::vector<EngineSnapshot>& replicas, const InstanceStats* instance,
                                 const RealtimeStats* live) const {
-  return impl_->text(engine, num_waiting, replicas, instance, live);
+  return impl_->text(engine, load, replicas, instance, live);
 }
 
 }  // namespace transept

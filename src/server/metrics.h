@@ -9,6 +9,7 @@
 
 #include "async/async_engine.h"
 #include "core/request_output.h"
+#include "server/admission.h"
 #include "server/realtime_counts.h"
 #include "startup/instance_stats.h"
 
@@ -45,10 +46,11 @@ class ServerMetrics final {
   void count_refused(std::string_view why);  // "queue", "budget", "arriving", "draining", "loading", "live"
 
   // Formats all metrics in Prometheus' text format. `engine` is the sum of `replicas`; if there are several replicas,
-  // each has its own series too. `num_waiting`: Admission::num_waiting. `instance`: of a fleet; null: none. `live`: of
+  // each has its own series too. `load`: Admission::load. `instance`: of a fleet; null: none. `live`: of
   // /v1/realtime; null: none.
-  std::string text(const EngineSnapshot& engine, int32_t num_waiting, const std::vector<EngineSnapshot>& replicas = {},
-                   const InstanceStats* instance = nullptr, const RealtimeStats* live = nullptr) const;
+  std::string text(const EngineSnapshot& engine, const AdmissionLoad& load,
+                   const std::vector<EngineSnapshot>& replicas = {}, const InstanceStats* instance = nullptr,
+                   const RealtimeStats* live = nullptr) const;
 
  private:
   class Impl;

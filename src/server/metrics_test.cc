@@ -21,8 +21,8 @@ MetricLabels with(MetricLabels labels) {
   return labels;
 }
 
-PrometheusText read(const ServerMetrics& metrics, const EngineSnapshot& engine = {}, int32_t num_waiting = 0) {
-  const std::string text = metrics.text(engine, num_waiting);
+PrometheusText read(const ServerMetrics& metrics, const EngineSnapshot& engine = {}, const AdmissionLoad& load = {}) {
+  const std::string text = metrics.text(engine, load);
   StatusOr<PrometheusText> parsed = PrometheusText::parse(text);
   EXPECT_TRUE(parsed.ok()) << error_message(parsed.status());
   if (!parsed.ok()) return {};
@@ -70,9 +70,10 @@ TEST(ServerMetrics, NamesAndTypesAreThoseOfApiMd) {
   };
   expect_type("gauge",
               {"transept:num_requests_running", "transept:num_requests_waiting", "transept:num_requests_swapped",
-               "transept:kv_cache_usage_perc", "transept:kv_cache_blocks_total", "transept:kv_cache_blocks_free",
-               "transept:kv_cache_blocks_self", "transept:kv_cache_blocks_cross", "transept:kv_cache_blocks_pinned",
-               "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"});
+               "transept:body_memory_bytes", "transept:body_memory_limit_bytes", "transept:kv_cache_usage_perc",
+               "transept:kv_cache_blocks_total", "transept:kv_cache_blocks_free", "transept:kv_cache_blocks_self",
+               "transept:kv_cache_blocks_cross", "transept:kv_cache_blocks_pinned", "process_resident_memory_bytes",
+               "process_open_fds", "process_start_time_seconds"});
   expect_type("counter",
               {"transept:num_preemptions_total", "transept:prompt_tokens_total", "transept:generation_tokens_total",
                "transept:encoder_tokens_total", "transept:encoder_cache_hits_total", "transept:audio_seconds_total",
@@ -100,7 +101,8 @@ TEST(ServerMetrics, ReplicasHaveSeriesOfTheirOwnAndTheSumsStay) {
   replicas[1].num_queued = 3;
   replicas[1].stats.num_generated_tokens = 11;
   const ServerMetrics metrics("m");
-  const StatusOr<PrometheusText> parsed = PrometheusText::parse(metrics.text(add_up(replicas), 5, replicas));
+  const StatusOr<PrometheusText> parsed =
+      PrometheusText::parse(metrics.text(add_up(replicas), {.num_waiting = 5}, replicas));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   const PrometheusText& text = *parsed;
   EXPECT_EQ(text.value("transept:num_requests_running", kModel), 3);
@@ -144,9 +146,11 @@ TEST(ServerMetrics, TheEnginesStateIsThatOfTheSnapshot) {
   engine.stats.num_prefix_cache_hits = 21;
   engine.counts.refused = 16;
   const ServerMetrics metrics("m");
-  const PrometheusText text = read(metrics, engine, 7);
+  const PrometheusText text = read(metrics, engine, {7, 300, 1000});
   const std::vector<std::pair<const char*, double>> wanted = {{"num_requests_running", 2},
                                                               {"num_requests_waiting", 7},
+                                                              {"body_memory_bytes", 300},
+                                                              {"body_memory_limit_bytes", 1000},
                                                               {"num_requests_swapped", 1},
                                                               {"kv_cache_usage_perc", 0.5},
                                                               {"kv_cache_blocks_total", 12},
@@ -248,12 +252,12 @@ TEST(ServerMetrics, HttpAnswersCountByHandlerMethodAndStatus) {
 // What clients send cannot make series without end, nor break the format.
 TEST(ServerMetrics, LabelsAreBounded) {
   ServerMetrics metrics("m\"\n\\");
-  const std::string before = metrics.text({}, 0);
+  const std::string before = metrics.text({}, {});
   for (int i = 0; i < 5000; ++i) {
     metrics.count_http(str_cat("/made/up/", i), str_cat("METHOD", i), 1000 + i, 0.1);
     metrics.count_refused(str_cat("why", i));
   }
-  const std::string text = metrics.text({}, 0);
+  const std::string text = metrics.text({}, {});
   const StatusOr<PrometheusText> parsed = PrometheusText::parse(text);
   ASSERT_TRUE(parsed.ok()) << error_message(parsed.status());
   const auto& http = parsed->families().at("transept:http_requests_total").samples.at("transept:http_requests_total");
@@ -310,7 +314,7 @@ TEST(ServerMetrics, ThreadsCountWhileAScraperReads) {
       }
     });
   }
-  for (int i = 0; i < 20; ++i) EXPECT_FALSE(metrics.text({}, 0).empty());
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(metrics.text({}, {}).empty());
   for (std::thread& thread : threads) thread.join();
   const PrometheusText text = read(metrics);
   EXPECT_EQ(text.value("transept:inter_token_latency_seconds_count", kModel), 2 * kThreads * kTimes);

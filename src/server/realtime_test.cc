@@ -233,7 +233,7 @@ TEST_F(RealtimeTest, MetricsKnowTheSessions) {
   speech->live_counts[LiveCount::kWordsTold] = 5;
   speech->live_counts[LiveCount::kWordsRevised] = 2;
   const RealtimeStats stats{hub->counts(), hub->speech().counts()};
-  const auto metrics = PrometheusText::parse(house.metrics().text({}, 0, {}, nullptr, &stats));
+  const auto metrics = PrometheusText::parse(house.metrics().text({}, {}, {}, nullptr, &stats));
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   EXPECT_EQ(metrics->value("transept:live_sessions_total", {{"model_name", "g2p"}}), 1);
   EXPECT_EQ(metrics->value("transept:live_hypotheses_total", {{"model_name", "g2p"}, {"what", "answered"}}), 7);

@@ -104,7 +104,7 @@ TEST(RouteMetrics, UsageAndTokensAgreeWhetherStreamedOrNot) {
 
 TEST(RouteMetrics, ATranscriptionIsOneRequestHoweverManyWindows) {
   const auto house = speech_house();
-  const auto read = [&] { return parsed(house->metrics().text(house->engine().snapshot(), 0)); };
+  const auto read = [&] { return parsed(house->metrics().text(house->engine().snapshot(), {})); };
   const std::string file = wav(7, 64);
   for (const Fields& asked : {Fields{}, Fields{{"stream", "true"}}, Fields{{"language", "en"}}}) {
     for (const bool translate : {false, true}) {
@@ -133,7 +133,7 @@ TEST(RouteMetrics, ATranscriptionIsOneRequestHoweverManyWindows) {
 
 TEST(RouteMetrics, ATranscriptionThatIsRefusedIsNoRequest) {
   const auto house = speech_house();
-  const auto read = [&] { return parsed(house->metrics().text(house->engine().snapshot(), 0)); };
+  const auto read = [&] { return parsed(house->metrics().text(house->engine().snapshot(), {})); };
   const PrometheusText before = read();
   EXPECT_EQ(post(house->context(), {{"file", "no audio"}})->answer().status, 400);
   expect_counted(before, read(), 0, 0, "no audio");

@@ -84,7 +84,7 @@ TEST_F(TranscriptionStreams, DeltasAreTheWholeText) {
     EXPECT_GT(integer(member(usage, "input_token_details"), "audio_tokens"), 0);
     EXPECT_EQ(integer(usage, "total_tokens"), integer(usage, "input_tokens") + integer(usage, "output_tokens"));
   }
-  EXPECT_THAT(house_->metrics().text(house_->engine().snapshot(), 0),
+  EXPECT_THAT(house_->metrics().text(house_->engine().snapshot(), {}),
               HasSubstr("transept:time_to_first_token_seconds_count{model_name=\"g2p\"} 8"));
 }
 
@@ -237,7 +237,7 @@ TEST_F(TranscriptionStreams, AClientThatGoesMeanwhileIsNotAnswered) {
   leaving.join();
   EXPECT_FALSE(client->has_answer());
   EXPECT_LT(house_->engine().snapshot().executor.num_encoder_runs, 15);
-  EXPECT_THAT(context().metrics.text(house_->engine().snapshot(), 0),
+  EXPECT_THAT(context().metrics.text(house_->engine().snapshot(), {}),
               ::testing::ContainsRegex(R"(request_success_total\{[^}]*finished_reason="abort"[^}]*\} 1)"));
   expect_idle();
 }

@@ -207,7 +207,7 @@ TEST_F(Transcriptions, UnknownFieldsAreCountedAndIgnored) {
       post(house->context(),
            {{"file", wav(3, 2)}, {"no_such", "true"}, {"no_such", "\xff"}, {"files", "x"}, {"language", "en"}});
   EXPECT_EQ(client->answer().status, 200) << client->answer().body;
-  EXPECT_THAT(house->metrics().text(house->engine().snapshot(), 0),
+  EXPECT_THAT(house->metrics().text(house->engine().snapshot(), {}),
               HasSubstr("transept:unknown_request_fields_total{model_name=\"g2p\"} 2"));
 }
 
@@ -373,7 +373,7 @@ TEST_F(Transcriptions, AudioInWorkIsCharged) {
   held->release();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(post(house->context(), {{"file", wav(3, 6)}})->answer().status, 200);
   EXPECT_TRUE(house->admission().take_budget(0, 9).ok());  // nothing was kept
-  EXPECT_THAT(house->metrics().text(house->engine().snapshot(), 0),
+  EXPECT_THAT(house->metrics().text(house->engine().snapshot(), {}),
               HasSubstr("transept:audio_seconds_total{model_name=\"g2p\"} 18"));
 }
 

@@ -114,7 +114,7 @@ TEST_F(WebSocketRouteTest, LogAndMetricsKnowIt) {
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(lines, HasSubstr("\"GET\" \"/v1/echo\" 101 "));
   EXPECT_THAT(lines, HasSubstr("id=\"mine\""));
-  const auto metrics = PrometheusText::parse(house.metrics().text({}, 0));
+  const auto metrics = PrometheusText::parse(house.metrics().text({}, {}));
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   EXPECT_EQ(metrics->value("transept:http_requests_total",
                            {{"handler", "/v1/echo"}, {"method", "GET"}, {"model_name", "g2p"}, {"status", "101"}}),
