@@ -21,9 +21,10 @@ import roots
 from containerfile import Builder
 from roots import ROOT, Failed, run
 
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(ROOT / "tests" / "hub")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "docs")]
 import models as hub_models  # noqa: E402
 import package  # noqa: E402
+import scratch as pages  # noqa: E402
 from packages import prepare_venv  # noqa: E402
 from repo import tree_files  # noqa: E402
 from server import Hub  # noqa: E402
@@ -128,6 +129,37 @@ def check_fetch(root, program, has_library):
     require(re.search(rf"(?m)^{'good' if has_library else 'wrong'} +libcurl ", report), report)
 
 
+def picture_lines():
+    """The lines with pictures of the README and of their tutorial, as they stand."""
+    texts = [(ROOT / page).read_text() for page in ("README.md", "docs/tutorials/images.md")]
+    lines = [line.partition("#")[0].strip() for line in re.findall(r"(?m)^transept generate .*--image .*$", "\n".join(texts))]
+    require(len(lines) >= 5, f"{len(lines)} lines with pictures")
+    return lines
+
+
+def results(text):
+    """JSON lines without what depends on the moment."""
+    return [{name: value for name, value in json.loads(line).items() if name != "metrics"} for line in text.splitlines()]
+
+
+def check_pictures(root, program_folder, scratch):
+    """Those lines with tiny models under the names of the published ones: each gives what it gives on this machine."""
+    folders = {"root": root.path / "srv/pages", "here": scratch / "pages"}
+    for folder in folders.values():
+        for i, name in enumerate(pages.PICTURES):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(pages.picture(i))
+    with pages.local_hub(scratch / "hub") as hub:
+        ours = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(scratch / "hf"), "PATH": f"{ROOT / 'build' / 'release'}:{os.environ['PATH']}"}
+        for line in picture_lines():
+            said = root.shell(f"cd /srv/pages && PATH={program_folder}:$PATH && {line}", variables={"HF_ENDPOINT": hub.url, "HF_HOME": "/tmp/hf"})[0]
+            wanted = run(["sh", "-c", line], cwd=folders["here"], env=ours)[0]
+            require(results(said) == results(wanted), f"{line}: {said!r}, on this machine {wanted!r}")
+            require("--output" in line or '"text"' in said, f"{line} says nothing of a text: {said[:300]!r}")
+    written = [{str(path.relative_to(folder)): results(path.read_text()) for path in folder.glob("*.jsonl")} for folder in folders.values()]
+    require(written[0] == written[1] and written[0], f"files: {written}"[:2000])
+
+
 # ---- tarball
 
 def unpack(archive, root):
@@ -229,6 +261,8 @@ def test_deb(tally, packages, scratch):
             require("good    ffmpeg" in root.run("transept", "doctor")[0], "doctor finds no FFmpeg")
         with tally.case(f"deb in {NEW}: apt brings libcurl, and a model is fetched by its name"):
             check_fetch(root, "transept", has_library=True)
+        with tally.case(f"deb in {NEW}: the README's and the tutorial's lines with pictures"):
+            check_pictures(root, "/usr/bin", scratch)
         with tally.case(f"deb in {NEW}: answers, manual pages, completions, notices"):
             require(root.run("transept", "generate", "g2p", WORDS)[0] == here("generate", "g2p", WORDS), "another text")
             for path in ("man/man1/transept.1.gz", "man/man1/transept-serve.1.gz", "bash-completion/completions/transept",
