@@ -34,7 +34,7 @@ THREADS = ("base", "net", "comm")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")
-FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 4, 120  # a target
+FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 2, 120  # a target
 SLOWEST = 6  # groups of cases whose seconds a step prints
 
 

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, KeyRangeTest,
 TEST_P(KeyRangeTest, IsTheReferencesForEveryBlockSizeAndBias) {
   uint32_t seed = 0;
   for (const int block_size : {1, 3, 8, 16, 24, 64, 100}) {
-    if (kSanitized && block_size % 8 == 0 && block_size != 24) continue;
+    if (kSanitized && block_size != 3 && block_size != 24) continue;
     for (const BiasForm bias : {BiasForm::kNone, BiasForm::kFull, BiasForm::kMasking, BiasForm::kT5}) {
       AttentionProblem p = problem(++seed);
       p.block_size = block_size;
@@ -132,6 +132,7 @@ TEST_P(KeyRangeTest, ARowsBitsDependOnItsRangeAlone) {
   expect_bits_of_rows_alone(batch, result, kSanitized ? 5 : 1);
   for (const int block_size : {1, 8, 24, 64}) {
     for (const int threads : {1, 3}) {
+      if (kSanitized && (block_size == 24) != (threads == 3)) continue;
       AttentionProblem p = batch;
       p.block_size = block_size;
       const AttentionResult other = run(p, "cpu", threads, {1});

@@ -13,6 +13,7 @@
 #include "attention/backends.h"
 #include "base/folder_testing.h"
 #include "base/mmap_file.h"
+#include "base/sanitized_testing.h"
 #include "core/model_config.h"
 #include "models/checkpoints_testing.h"
 #include "models/registry.h"
@@ -133,7 +134,9 @@ class Perturbation : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Perturbation, MovingATensorMovesTheLogits) {
   const std::vector<float> before = logits();
+  int count = 0;
   for (Tensor& tensor : tensors_) {
+    if (kSanitized && ++count % 4 != 0) continue;  // the release build moves all
     const std::vector<float> values = tensor.values;
     move(tensor.values);
     const std::vector<float> after = logits();

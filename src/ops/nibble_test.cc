@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/sanitized_testing.h"
 #include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/ops_testing.h"
@@ -273,6 +274,7 @@ TEST_P(NibbleGemmTest, InputsAreRoundedInGroupsAsDefined) {
     if (all.is_permuted || !all.format.is_codes()) continue;
     const PackedMatrix packed = all.packed(InputRounding::kGroups);
     for (const int64_t m : {1, 2, 3, 4, 6, 7, 8, 9, 17, 33}) {
+      if (kSanitized && (m % 2 == 0 || m > 9)) continue;
       std::vector<float> x = random_floats(m * all.k, static_cast<uint32_t>(m) + 9);
       std::fill_n(x.begin(), all.group(), 0.0f);  // a group of zeros
       x[static_cast<size_t>(all.k) - 1] = 40;
