@@ -9,6 +9,7 @@ namespace transept::testing {
 class FakeExecutor final : public Executor {
  public:
   FakeExecutor() {
+    info_.spec.vocab_size = kVocabSize;
     info_.spec.kv = {{KvKind::kSelf}, {KvKind::kCross}};
     info_.tables = {{TableOwner::kSequence}, {TableOwner::kGroup}};
   }

@@ -258,30 +258,37 @@ TEST_F(EndToEndTest, ADecodeStepComputesNoEncoderNorCrossProducts) {
   EXPECT_EQ(step(), decoder);
 }
 
+// With and without drafts: half of their tokens are wrong, so that some are given back in nearly every step.
 TEST_F(EndToEndTest, ASteadyStepAllocatesNothing) {
-  EngineConfig plain = config();
-  plain.debug_poison = false;
-  LoadedModel model = load(plain);
-  std::vector<Request> list = requests();
-  std::vector<RequestOutput> finished;
-  finished.reserve(64);
-  for (int round = 0; round < 2; ++round) {  // the first round warms every buffer up
-    for (size_t i = 0; i < 6; ++i) {
-      list[i].params.max_tokens = 40;
-      list[i].params.n = list[i].params.num_beams = 1;
-      list[i].params.eos_token_ids.clear();
-      list[i].params.temperature = i % 2 == 0 ? 0.0f : 0.8f;
-      list[i].params.top_p = 0.9f;
-      ASSERT_TRUE(model.engine->add_request(list[i].id, list[i].inputs, list[i].params).ok());
+  for (const bool drafts : {false, true}) {
+    SCOPED_TRACE(drafts ? "with drafts" : "without drafts");
+    EngineConfig plain = config();
+    plain.debug_poison = false;
+    if (drafts) plain.speculative_config = R"({"method": "given", "num_speculative_tokens": 4, "truth": 0.5})";
+    LoadedModel model = load(plain);
+    std::vector<Request> list = requests();
+    std::vector<RequestOutput> finished;
+    finished.reserve(64);
+    for (int round = 0; round < 2; ++round) {  // the first round warms every buffer up
+      for (size_t i = 0; i < 6; ++i) {
+        list[i].params.max_tokens = 40;
+        list[i].params.n = list[i].params.num_beams = 1;
+        list[i].params.eos_token_ids.clear();
+        list[i].params.temperature = i % 2 == 0 ? 0.0f : 0.8f;
+        list[i].params.top_p = 0.9f;
+        if (drafts) list[i].params.draft_token_ids.assign(40, 5);
+        ASSERT_TRUE(model.engine->add_request(list[i].id, list[i].inputs, list[i].params).ok());
+      }
+      for (int warm_up = 0; warm_up < 3; ++warm_up) ASSERT_TRUE(model.engine->step(finished).ok());
+      const int64_t before = testing::num_allocations(), drafted = model.engine->stats().drafts.num_draft_tokens;
+      for (int step = 0; step < (drafts ? 10 : 30); ++step) ASSERT_TRUE(model.engine->step(finished).ok());
+      if (round == 1) {
+        EXPECT_EQ(testing::num_allocations() - before, 0);
+        EXPECT_EQ(model.engine->stats().drafts.num_draft_tokens > drafted, drafts);
+      }
+      while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
+      finished.clear();
     }
-    for (int warm_up = 0; warm_up < 3; ++warm_up) ASSERT_TRUE(model.engine->step(finished).ok());
-    const int64_t before = testing::num_allocations();
-    for (int step = 0; step < 30; ++step) ASSERT_TRUE(model.engine->step(finished).ok());
-    if (round == 1) {
-      EXPECT_EQ(testing::num_allocations() - before, 0);
-    }
-    while (model.engine->has_unfinished_requests()) ASSERT_TRUE(model.engine->step(finished).ok());
-    finished.clear();
   }
 }
 
