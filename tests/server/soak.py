@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Hours in minutes: tests/server/soak.py [--minutes N] [--attacked] [--binary PATH]. Mixed load with clients that go,
-mistakes and uploads, over two servers (text, speech). Memory and descriptors are flat from the warm-up's end on, and
+"""Hours in minutes: tests/server/soak.py [--minutes N] [--attacked] [--binary PATH]. Mixed load, of inputs that are new and that come
+again, with clients that go, mistakes and uploads, over two servers (text, speech). Memory and descriptors are flat from the warm-up's end on, and
 nothing is in use at the end. --attacked: attack.py's clients and bodies that stall beside them all along; no request
 of the others is refused."""
 import argparse
@@ -27,6 +27,7 @@ MAX_GROWTH = {"text": 8 << 20, "speech": 40 << 20}
 MAX_GROWTH_ATTACKED = {"text": 48 << 20, "speech": 40 << 20}  # bodies of 8 MiB and what they are parsed to come and go
 MAX_MORE_DESCRIPTORS = 4
 NUM_CLIENTS = 6
+NUM_REPEATED = 200  # prompts that come again and again
 
 
 class Client(threading.Thread):
@@ -47,6 +48,9 @@ class Client(threading.Thread):
 
 
 def prompt(rng):
+    """Half of them were asked before: their inputs are in the cache, or were given up for others."""
+    if rng.random() < 0.5:
+        rng = random.Random(rng.randrange(NUM_REPEATED))
     return "".join(rng.choice("abcdefghijklmnoprstuvwyz") for _ in range(rng.randint(1, 60)))
 
 
@@ -88,7 +92,7 @@ def looks(server, rng):
 def transcribes(server, rng):
     fields = [("response_format", rng.choice(("json", "text", "srt", "vtt", "verbose_json")))]
     fields = rng.choice((fields, [("stream", "true")], [*fields, ("language", "en")]))
-    answer = server.ask(wire.form("/v1/audio/transcriptions", fields, sound.tones(rng.choice((1, 5, 40)))))
+    answer = server.ask(wire.form("/v1/audio/transcriptions", fields, sound.tones(rng.choice((1, 5, 40, rng.uniform(1, 8))))))
     assert answer.status in (200, 429), answer.body
     return answer.status
 
@@ -195,6 +199,9 @@ def soak_for(setup, minutes, is_attacked=False):
                 thread.join()
         met = sum((client.met for client in clients), Counter())
         setup.say(f"{sum(met.values())} requests: " + ", ".join(f"{what} {count}" for what, count in sorted(met.items())))
+        hits = {name: server.metric("encoder_cache_hits_total") for name, server in (("text", text), ("speech", speech))}
+        setup.say(f"inputs that were in the cache: {hits}")
+        assert all(hits.values()), "no input was found again"
         broken = [words for client in clients for words in client.broken]
         assert not broken, f"{len(broken)}, such as {broken[:3]}"
         if is_attacked:
