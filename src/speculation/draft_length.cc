@@ -10,12 +10,13 @@ namespace {
 constexpr double kHalf = 0.5;
 // The weight of the newest measurement of a cost, if it is slower than the mean or faster.
 constexpr double kSlower = 0.125, kFaster = 0.25;
-constexpr double kForgetting = 64;   // steps without drafts that halve what a cost was above theirs
+constexpr double kStillDear = 0.8;   // of what it cost when it was left
 constexpr double kOutlier = 2;       // times the mean: a measurement counts as this at most
-constexpr int32_t kFewSteps = 3;     // measurements of steps without drafts before any is made
+constexpr int32_t kFewSteps = 3;     // measurements of a cost before it is believed
 constexpr int32_t kBareEvery = 256;  // steps with drafts, after which one goes without, to measure it again
 constexpr double kLeastGain = 1.05;  // of tokens a second
-constexpr int32_t kFirstPatience = 16, kMostPatience = 256;
+constexpr int32_t kFirstPatience = 16, kMostPatience = 256;        // of a drafter that is wrong, in steps
+constexpr int32_t kFirstForgetting = 128, kLastForgetting = 1024;  // of a cost
 
 }  // namespace
 
@@ -36,15 +37,15 @@ size_t DraftLength::bucket(int32_t count) {
   return std::min<size_t>(static_cast<size_t>(std::bit_width(static_cast<uint32_t>(count - 1))) + 1, kBuckets - 1);
 }
 
-// What was never measured is taken to cost what fewer drafts do, and so is tried. What was dear is forgotten, and so is
-// tried again.
+// What was hardly measured is taken to cost what fewer drafts do, and so is tried. What was dear is forgotten, and so
+// is tried again, more and more seldom: others may have used the machine.
 double DraftLength::cost(size_t seqs, int32_t num_drafts) const {
   const Cost& bare = costs_[seqs][0];
   for (size_t i = bucket(num_drafts); i > 0; --i) {
     const Cost& measured = costs_[seqs][i];
-    if (measured.count == 0) continue;
-    const double age = bare.count - measured.last;
-    return bare.seconds + std::max(measured.seconds - bare.seconds, 0.0) * std::pow(kHalf, age / kForgetting);
+    if (measured.count < kFewSteps) continue;
+    const double age = num_steps_[seqs] - measured.last;
+    return bare.seconds + std::max(measured.seconds - bare.seconds, 0.0) * std::pow(kHalf, age / measured.patience);
   }
   return bare.seconds;
 }
@@ -77,15 +78,24 @@ int32_t DraftLength::choose(int32_t num_seqs, int32_t most, Acceptance& acceptan
 void DraftLength::count(int32_t num_seqs, int32_t num_drafts, double seconds) {
   num_since_bare_ = num_drafts == 0 ? 0 : num_since_bare_ + 1;
   if (seconds <= 0) return;
-  Cost& cost = costs_[bucket(num_seqs)][bucket(num_drafts)];
-  ++cost.count;
-  cost.last = costs_[bucket(num_seqs)][0].count;
-  if (cost.count == 1) {
-    cost.seconds = seconds;
-  } else {
-    const double newest = std::max(seconds > cost.seconds ? kSlower : kFaster, 1.0 / cost.count);
-    cost.seconds += newest * (std::min(seconds, kOutlier * cost.seconds) - cost.seconds);
+  const size_t seqs = bucket(num_seqs);
+  Cost& cost = costs_[seqs][bucket(num_drafts)];
+  const int32_t age = ++num_steps_[seqs] - cost.last;
+  cost.last = num_steps_[seqs];
+  if (++cost.count <= kFewSteps) {
+    cost.seconds = cost.count == 1 ? seconds : std::min(cost.seconds, seconds);
+    cost.patience = kFirstForgetting;
+    return;
   }
+  const bool was_left = age > cost.patience / 4;
+  if (was_left && seconds <= kStillDear * cost.seconds) {
+    cost.seconds = seconds;
+    cost.patience = kFirstForgetting;
+    return;
+  }
+  if (was_left) cost.patience = std::min(2 * cost.patience, kLastForgetting);
+  const double newest = seconds > cost.seconds ? kSlower : kFaster;
+  cost.seconds += newest * (std::min(seconds, kOutlier * cost.seconds) - cost.seconds);
 }
 
 }  // namespace transept

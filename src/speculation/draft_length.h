@@ -35,9 +35,12 @@ class DraftLength final {
  private:
   static constexpr size_t kBuckets = 12;
   struct Cost {
-    double seconds = 0;  // mean; what is slower than it weighs less, as others use the machine, too
+    // The fastest of the first kFewSteps, as these warm caches up; then a mean, in which what is slower than it weighs
+    // less, as others use the machine, too.
+    double seconds = 0;
     int32_t count = 0;
-    int32_t last = 0;  // the count of steps without drafts when it was measured last
+    int32_t last = 0;      // num_steps_ of these sequences when it was measured last
+    int32_t patience = 0;  // steps after which half of what it is above steps without drafts is forgotten
   };
   static size_t bucket(int32_t count);
   double cost(size_t seqs, int32_t num_drafts) const;
@@ -46,6 +49,7 @@ class DraftLength final {
   int32_t num_since_bare_ = 0;  // steps with drafts since one without
   // By sequences, and by drafts of all together: 0, 1, 2, 3 to 4, 5 to 8, ...
   std::array<std::array<Cost, kBuckets>, kBuckets> costs_;
+  std::array<int32_t, kBuckets> num_steps_ = {};  // measured, by sequences
 };
 
 }  // namespace transept

@@ -62,6 +62,52 @@ TEST(DraftLength, WhatNeverPaysIsTriedMoreAndMoreSeldom) {
   EXPECT_LE(num_tries, 15);
 }
 
+// The first step of so many rows warms caches up.
+TEST(DraftLength, OneSlowStepSaysNothing) {
+  DraftLength length(true);
+  Acceptance acceptance{.share = 0.8, .weight = 50};
+  for (int i = 0; i < 3; ++i) length.count(1, 0, 0.001);
+  for (const double milliseconds : {9.0, 1.2, 1.2, 1.2}) {
+    EXPECT_EQ(length.choose(1, 4, acceptance), 4);
+    length.count(1, 4, milliseconds / 1000);
+  }
+  EXPECT_EQ(length.choose(1, 4, acceptance), 4);
+}
+
+// Somebody else had the machine while the most drafts were run.
+TEST(DraftLength, WhatOthersTookIsForgotten) {
+  DraftLength length(true);
+  Acceptance acceptance{.share = 0.8, .weight = 50};
+  int32_t num_slow = 0, num_full = 0;
+  for (int i = 0; i < 600; ++i) {
+    const int32_t k = length.choose(1, 4, acceptance);
+    const bool is_slow = k == 4 && i >= 50 && i < 80;
+    num_slow += is_slow ? 1 : 0;
+    length.count(1, k, 0.001 * (1 + 0.05 * k) * (is_slow ? 3 : 1));
+    if (i >= 150) num_full += k == 4 ? 1 : 0;
+  }
+  EXPECT_GE(num_slow, 1);
+  EXPECT_LT(num_slow, 30) << "it was not left";
+  EXPECT_GE(num_full, 445) << "of 450 steps";
+}
+
+// What is dear is tried again, but seldom.
+TEST(DraftLength, WhatIsDearIsTriedSeldom) {
+  DraftLength length(true);
+  Acceptance acceptance{.share = 0.8, .weight = 50};
+  double spent = 0, bare = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const int32_t k = length.choose(32, 4, acceptance);
+    const double cost = 0.001 * (1 + 0.9 * k);  // a row costs what it computes
+    length.count(32, k * 32, cost);
+    double tokens = 0, power = 1;
+    for (int32_t j = 0; j <= k; ++j, power *= 0.8) tokens += power;
+    spent += cost;
+    bare += 0.001 * tokens;
+  }
+  EXPECT_LT(spent, 1.02 * bare);
+}
+
 TEST(DraftLength, AFixedLengthAsksNoClock) {
   DraftLength length(false);
   Acceptance acceptance{.share = 0, .weight = 50};
