@@ -176,7 +176,6 @@ TEST_P(HeldMosaic, PlacesThatDoNotFitAreRefused) {
 
 // A decode instance holds what encode instances encode, or, where none is there, what it encodes itself.
 TEST_P(HeldMosaic, RowsFromElsewhereGiveTheSameBits) {
-  if (GetParam() != Mosaic::kDim) return;  // rows of two widths are not sent
   const std::unique_ptr<LLMEngine> roomy = make_engine({});
   const MosaicAnswers alone = run_alone(*roomy);
   const std::vector<MosaicSetup> setups = {
