@@ -134,7 +134,8 @@ TEST_P(LocalEncodes, AnswersAreTheWholeModels) {
 
 TEST_P(LocalEncodes, AreRoundedAsRowsThatTravel) {
   const Circumstances setup{.name = "cpu"};
-  if (make_engine(setup)->executor().info().spec.find_kv(KvKind::kEncoderRows) >= 0) return;  // they travel as float32 alone
+  if (make_engine(setup)->executor().info().spec.find_kv(KvKind::kEncoderRows) >= 0)
+    return;  // they travel as float32 alone
   const Answers answers = run_falling_back(setup, DType::kBFloat16);
   auto parts = SeparatedExecutor::create(config_, options_of(setup)).value();
   parts->change_rows(rounded);
@@ -154,8 +155,7 @@ TEST_P(LocalEncodes, NeedAnEncoder) {
               HasSubstr("--ec-fallback local: the ranks have no"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, LocalEncodes,
-                         ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, LocalEncodes, ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

@@ -201,9 +201,10 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     engine.blocks.track_freed_blocks = true;
     engine.blocks.shuffle_seed = 7;
     if (setup.is_remote) {
-      constexpr int32_t kRoomOfAnyRequest = 24;  // blocks of four positions: three items of twelve, and more
-      engine.blocks.max_reserved_blocks = kRoomOfAnyRequest;
-      engine.blocks.num_device_blocks += kRoomOfAnyRequest;
+      // Blocks of some positions, of so many requests that none waits for room with rows that another waits for.
+      const int32_t room = setup.block_size < 4 ? 120 : 24;
+      engine.blocks.max_reserved_blocks = room;
+      engine.blocks.num_device_blocks += room;
       engine.remote.connector = encoders_.get();
       engine.remote.asker = asker_.get();
       engine.remote.falls_back = setup.falls_back;

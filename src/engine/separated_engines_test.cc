@@ -184,7 +184,8 @@ float round_to_8_bits(float value) {
 // whatever the network did.
 TEST_P(SeparatedEngines, OverBFloat16AnswerAsOneProcessThatRounds) {
   const Circumstances setup{.name = "cpu"};
-  if (make_engine(setup)->executor().info().spec.find_kv(KvKind::kEncoderRows) >= 0) return;  // they travel as float32 alone
+  if (make_engine(setup)->executor().info().spec.find_kv(KvKind::kEncoderRows) >= 0)
+    return;  // they travel as float32 alone
   const Answers exact = run_whole(setup), rounded = run_whole_with(setup, round_to_8_bits);
   EXPECT_EQ(run_whole_with(setup, [](float value) { return value; }), exact);
   EXPECT_NE(rounded.at("5").encoder, exact.at("5").encoder) << "rounding changes something";
@@ -205,8 +206,7 @@ TEST_P(SeparatedEngines, OverBFloat16AnswerAsOneProcessThatRounds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEngines,
-                         ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedEngines, ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

@@ -39,8 +39,8 @@ struct ExecutorInfo {
   int32_t block_size = 0;  // tokens of a block of the first spec of sequences
   // Of each of spec.kv, with its tokens a block; behind them that of remote items' rows, unless spec.kv has it.
   std::vector<TableSpec> tables;
-  // Index of `tables`: of rows that other processes encode; -1: none are taken. A block has room for tokens_per_block of
-  // the widest rows of the model's items; narrower rows lie side by side from its beginning, as many to a block.
+  // Index of `tables`: of rows that other processes encode; -1: none are taken. A block has room for tokens_per_block
+  // of the widest rows of the model's items; narrower rows lie side by side from its beginning, as many to a block.
   int32_t rows_spec = -1;
   DType rows_dtype = DType::kFloat32;  // of these rows in their blocks: or kBFloat16
   bool reads_encoder_ids = false;      // the ranks read the ids of items, also of those that are encoded elsewhere

@@ -23,8 +23,8 @@ TensorView typed_rows(const TensorView& layer, DType dtype) {
 
 }  // namespace
 
-// Rows of items that come from other processes lie in the pool, also of models that splice none. One table takes rows of
-// every width: a block of it is as large as the widest rows want.
+// Rows of items that come from other processes lie in the pool, also of models that splice none. One table takes rows
+// of every width: a block of it is as large as the widest rows want.
 Status EncoderDecoderModelRunner::add_rows_spec() {
   if (!options_.takes_remote_rows) return ok_status();
   info_.rows_spec = spec().find_kv(KvKind::kEncoderRows);
@@ -51,15 +51,18 @@ Status EncoderDecoderModelRunner::add_rows_spec() {
   return ok_status();
 }
 
-// Of the pool, what reservations of rows may hold.
+// Of the pool, what reservations of rows may hold. An input of two forms is an item of each, and a request waits with
+// the rows of one for those of the other.
 StatusOr<int64_t> EncoderDecoderModelRunner::reserved_blocks(uint64_t block_bytes) const {
   if (info_.rows_spec < 0) return 0;
-  int32_t longest = 0;
-  for (const Consumers kind : kinds_of_items(spec())) {
-    longest = std::max(longest, longest_item(spec(), kind, {info_.max_encoder_len, info_.max_decoder_len}));
+  const int64_t per_block = info_.tables[static_cast<size_t>(info_.rows_spec)].tokens_per_block;
+  int64_t longest = 0, per_input = 0;
+  for (const Consumers use : {Consumers::kCross, Consumers::kSplice}) {
+    if (!has(spec().consumers(), use)) continue;
+    const int64_t of_use = longest_item(spec(), use, {info_.max_encoder_len, info_.max_decoder_len});
+    longest += of_use;
+    per_input += ceil_div(of_use, per_block);
   }
-  const int64_t per_input =
-      ceil_div(int64_t{longest}, int64_t{info_.tables[static_cast<size_t>(info_.rows_spec)].tokens_per_block});
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   if (!options_.ec_buffer_memory.has_value()) {
     constexpr uint64_t kShareOfMachine = 10;

@@ -169,8 +169,7 @@ TEST_P(SeparatedInstances, OfTwoModelsRefuseEachOther) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedInstances,
-                         ::testing::ValuesIn(testing::in_turn(testing::folders(), 1)),
+INSTANTIATE_TEST_SUITE_P(Checkpoints, SeparatedInstances, ::testing::ValuesIn(testing::in_turn(testing::folders(), 1)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace
