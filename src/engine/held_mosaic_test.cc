@@ -204,7 +204,7 @@ TEST_P(HeldMosaic, RowsFromElsewhereGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(CrossWidths, HeldMosaic, ::testing::Values(20, Mosaic::kDim),
+INSTANTIATE_TEST_SUITE_P(CrossWidths, HeldMosaic, ::testing::Values(20, Mosaic::kDim, 28),
                          [](const auto& test) { return str_cat("Width", test.param); });
 
 }  // namespace

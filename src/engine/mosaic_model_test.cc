@@ -223,16 +223,17 @@ TEST_P(MosaicTest, RowsOfAnotherWidthAreRefused) {
       encoders_->run();
       EXPECT_EQ(engine->step(outputs), ok_status());
     }
-    return outputs.empty() ? std::string("no answer") : outputs[0].error;
+    return outputs.empty() ? std::string("no answer") : str_cat(outputs[0].error_param, ": ", outputs[0].error);
   };
-  EXPECT_EQ(error_of("right", Mosaic::kDim), "");
-  const std::string wrong = error_of("wrong", 20);
+  EXPECT_EQ(error_of("right", Mosaic::kDim), ": ");
+  const int32_t other = GetParam() == Mosaic::kDim ? 20 : GetParam();
+  const std::string wrong = error_of("wrong", other);
   if (GetParam() == Mosaic::kDim) {  // no item has such rows: the peer is refused, and sends none
     EXPECT_NE(wrong.find("1 of 2 encoder inputs did not come"), std::string::npos) << wrong;
   } else {
-    EXPECT_EQ(wrong, "encoded_inputs: input 0 was announced with rows of width 20, not 24");
+    EXPECT_EQ(wrong, str_cat("encoded_inputs: input 0 was announced with rows of width ", other, ", not 24"));
   }
-  EXPECT_EQ(error_of("again", Mosaic::kDim), "");
+  EXPECT_EQ(error_of("again", Mosaic::kDim), ": ");
   settle(*engine);
   EXPECT_EQ(engine->remote_inputs()->cache().num_uses(), 0);
 }
@@ -283,7 +284,7 @@ TEST_P(MosaicTest, WhatTheModelCannotHaveIsRefused) {
   EXPECT_EQ(run(*engine, {{"good", good, SamplingParams{.max_tokens = 2}}}, 0).size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(CrossWidths, MosaicTest, ::testing::Values(20, Mosaic::kDim),
+INSTANTIATE_TEST_SUITE_P(CrossWidths, MosaicTest, ::testing::Values(20, Mosaic::kDim, 28),
                          [](const auto& test) { return str_cat("Width", test.param); });
 
 }  // namespace
