@@ -270,8 +270,8 @@ void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::v
     const auto found = awaiting_inputs_.find(id);
     if (found != awaiting_inputs_.end()) {
       ids.emplace_back(found->second.arrival, id);
-    } else if (const auto asked = asked_.find(id); asked != asked_.end()) {
-      collect_group(asked->second);
+    } else if (asked_.contains(id)) {
+      collect_group(id, ended);
     }
   }
   has_news_.clear();
