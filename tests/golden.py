@@ -124,8 +124,7 @@ def flags_of(way, config, defaults, requests):
         flags.append("--debug-loopback-plans")
     if way["drafts"] == "random":
         flags += ["--speculative-config", json.dumps({"method": "random", "truth": 0.8, "num_speculative_tokens": 5})]
-    # CogAgent's items have rows of two widths, which no instance takes from another one yet.
-    is_separated = way["encoder"] == "in another process" and "cross_hidden_size" not in config
+    is_separated = way["encoder"] == "in another process"
     if is_separated:
         flags += ["--epd", "1E1D"]
     if way["pool"] == "tiny":

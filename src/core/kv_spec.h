@@ -20,7 +20,7 @@ struct KvSpec {
   TableOwner owner = TableOwner::kSequence;
   std::vector<int32_t> layers = {};  // of the decoder that have it, ascending
   int32_t num_kv_heads = 0;          // of K and V; queries may have more
-  int32_t head_dim = 0;              // of one head; kEncoderRows: the width of a row
+  int32_t head_dim = 0;              // of one head; kEncoderRows: the width of the widest row
 
   int32_t num_layers() const { return static_cast<int32_t>(layers.size()); }
 };

@@ -160,7 +160,7 @@ struct Decoder : Instance<World> {
     table = std::make_unique<EcReceiverTable>(
         cache,
         EcReceiverTable::Options{
-            .model = {}, .width = kWidth, .dtype = DType::kFloat32, .bulk_address = this->connector->bulk_address()},
+            .model = {}, .widths = {kWidth}, .dtype = DType::kFloat32, .bulk_address = this->connector->bulk_address()},
         [this] { return ++num_drawn; });
   }
   ~Decoder() { this->connector.reset(); }  // before the bytes that it writes

@@ -69,7 +69,7 @@ class EcReceiverTableTest : public ::testing::Test {
   void SetUp() override { make({}); }
   void TearDown() override { check(); }
 
-  void make(EcReceiverTable::Options options) {
+  void make(EcReceiverTable::Options options, std::vector<int32_t> widths = {2}) {
     BlockSpaceManager::Options pool;
     pool.specs = {{TableOwner::kSequence}, {TableOwner::kItem, 1}};
     pool.num_device_blocks = pool.max_reserved_blocks = 10;
@@ -77,7 +77,7 @@ class EcReceiverTableTest : public ::testing::Test {
     pool.watermark = 0;
     blocks_ = std::make_unique<BlockSpaceManager>(pool);
     cache_ = std::make_unique<EncoderCacheManager>(*blocks_, 1);
-    options.width = 2;
+    options.widths = std::move(widths);
     options.bulk_address = "tcp://p:1";
     table_ = std::make_unique<EcReceiverTable>(*cache_, options, [this] { return next_secret_++; });
   }
@@ -170,6 +170,20 @@ TEST_F(EcReceiverTableTest, NotTaken) {
   EXPECT_EQ(announce(other), "allocation e r.0.0 incompatible");
   EXPECT_EQ(query({"r", 0, 0}), "injection e r.0.0 gone");
   EXPECT_EQ(table_->num_transfers() + table_->num_tombstones(), 0u) << "nothing is kept of it";
+}
+
+// Items of two kinds, each with rows of its width.
+TEST_F(EcReceiverTableTest, RowsOfTwoWidths) {
+  make({}, {2, 5});
+  EcMeta wide = meta("r", 1, 2, 4);
+  wide.width = 5;
+  announce(meta("r", 0, 1, 4));
+  EXPECT_EQ(announce(wide), "open 2 of 80; allocation e r.1.0 allocated");
+  wide.key.attempt = 1, wide.width = 2;
+  EXPECT_EQ(announce(wide), "allocation e r.1.1 incompatible") << "one output has one width";
+  wide.width = 3;
+  wide.key.input_id = 2;
+  EXPECT_EQ(announce(wide), "allocation e r.2.1 incompatible") << "no item has it";
 }
 
 TEST_F(EcReceiverTableTest, OneDigestWithTwoLengths) {

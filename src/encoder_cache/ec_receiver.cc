@@ -94,7 +94,7 @@ EcReceiver EcReceiver::cancelled(InstanceId from, EcKey key, TimePoint now, cons
 }
 
 bool EcReceiver::has_same_output(const EcMeta& meta) const {
-  return meta.digest == meta_.digest && meta.num_positions == meta_.num_positions;
+  return meta.digest == meta_.digest && meta.num_positions == meta_.num_positions && meta.width == meta_.width;
 }
 
 bool EcReceiver::on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, std::vector<A>& actions) {

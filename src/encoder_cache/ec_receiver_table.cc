@@ -40,8 +40,8 @@ const EcReceiver* EcReceiverTable::find_receiver(const EcInput& input) const {
 // ---- What peers say
 
 bool EcReceiverTable::is_compatible(const EcMeta& meta) const {
-  return meta.model == options_.model && meta.width == options_.width && meta.dtype == options_.dtype &&
-         !cache_.contradicts(meta);
+  return meta.model == options_.model && std::ranges::count(options_.widths, meta.width) > 0 &&
+         meta.dtype == options_.dtype && !cache_.contradicts(meta);
 }
 
 void EcReceiverTable::on_metadata(const InstanceId& from, const EcMeta& meta, TimePoint now, Outputs& outputs,

@@ -55,8 +55,8 @@ struct EcReceiverOutput {
 class EcReceiverTable final {
  public:
   struct Options {
-    ModelFingerprint model;  // announcements of another model, width or dtype are incompatible
-    int32_t width = 0;
+    ModelFingerprint model;       // announcements of another model, width or dtype are incompatible
+    std::vector<int32_t> widths;  // of rows: one of each kind of item
     DType dtype = DType::kFloat32;
     std::string bulk_address;  // where chunks go
     EcTimes times;

@@ -38,7 +38,7 @@ class EcSharesTest : public ::testing::Test {
     pool.watermark = 0;
     blocks_ = std::make_unique<BlockSpaceManager>(pool);
     cache_ = std::make_unique<EncoderCacheManager>(*blocks_, 1);
-    options.width = 2;
+    options.widths = {2};
     table_ = std::make_unique<EcReceiverTable>(*cache_, options, [this] { return next_secret_++; });
   }
   // What the table put out: "wait f z.0", in order.

@@ -44,7 +44,7 @@ class SimulatedDecoder {
     options.shuffle_seed = random();
     blocks = std::make_unique<BlockSpaceManager>(options);
     cache = std::make_unique<EncoderCacheManager>(*blocks, 1);
-    EcReceiverTable::Options wanted{.model = {}, .width = kSimulatedWidth, .bulk_address = "bulk", .times = times};
+    EcReceiverTable::Options wanted{.model = {}, .widths = {kSimulatedWidth}, .bulk_address = "bulk", .times = times};
     if (draw(0, 3) == 0) wanted.max_waiting = static_cast<size_t>(draw(1, 3));
     if (draw(0, 7) == 0) wanted.max_transfers = static_cast<size_t>(draw(1, 3));
     if (draw(0, 3) == 0) wanted.max_tombstones = static_cast<size_t>(draw(1, 3));

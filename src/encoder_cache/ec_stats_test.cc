@@ -192,7 +192,7 @@ class ReceiverCounts : public ::testing::Test {
     blocks_ = std::make_unique<BlockSpaceManager>(pool);
     cache_ = std::make_unique<EncoderCacheManager>(*blocks_, 1);
     EcReceiverTable::Options options;
-    options.width = 2;
+    options.widths = {2};
     options.bulk_address = "b";
     options.max_waiting = 4;  // a peer may have half of them
     table_ = std::make_unique<EcReceiverTable>(*cache_, options, [this] { return next_secret_++; });

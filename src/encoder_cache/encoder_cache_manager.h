@@ -4,6 +4,7 @@
 // row.
 //
 // Slots are encoder positions, and a table has those of its blocks: ceil(positions / tokens a block) * tokens a block.
+// A slot has room for a row of any width that the model's items have.
 // Outputs with equal digests are one table once they are written. An unused output stays until its blocks are needed;
 // the one that is unused longest goes first.
 //

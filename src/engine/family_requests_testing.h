@@ -39,12 +39,19 @@ inline std::vector<std::string> folders() {
   return all;
 }
 
-// Of families whose requests have one item: CogAgent's have two, with rows of two widths, which no process takes from
-// another one yet.
-inline std::vector<std::string> folders_of_one_item() {
-  std::vector<std::string> all = folders();
-  std::erase_if(all, [](const std::string& name) { return name.starts_with("cogagent"); });
-  return all;
+// Makes items those whose rows come from another process, without what they are made of. Returns what there was, with
+// its digests.
+inline std::vector<EncoderItem> take_elsewhere(std::vector<EncoderItem>& items) {
+  transept::make_digests(items, {});
+  std::vector<EncoderItem> encoded = items;
+  for (size_t i = 0; i < items.size(); ++i) {
+    EncoderItem& item = items[i];
+    EncoderItem remote(
+        RemoteInput{*item.digest, item.num_positions(), static_cast<uint32_t>(i), item.num_last_positions()});
+    remote.consumers = item.consumers, remote.splice_offset = item.splice_offset;
+    item = std::move(remote);
+  }
+  return encoded;
 }
 
 struct Answer {
@@ -238,6 +245,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
   // Greedy, sampled, beams, scores of the prompt, captured attention and encoder rows: all that select and captures do.
   Answers run(LLMEngine& engine) {
     const ModelSpec& spec = engine.executor().info().spec;
+    std::map<std::string, int64_t> num_crossed_values;
     for (int32_t i = 0; i < 6; ++i) {
       SamplingParams params;
       EncoderDecoderInputs inputs = inputs_of(spec, i % 4);
@@ -251,6 +259,7 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
       if (i == 4 && !spec.alignment_heads.empty()) params.capture_cross_attention = true;
       if (i == 5) params.capture_encoder_output = true;
       const std::string id = std::to_string(i);
+      num_crossed_values[id] = int64_t{num_cross_positions(inputs.items)} * spec.width_of(Consumers::kCross);
       complete(id, params);
       const Status added = add(engine, id, place(id, std::move(inputs)), params);
       CHECK(added.ok(), error_message(added));
@@ -271,7 +280,10 @@ class FamilyRequests : public ::testing::TestWithParam<std::string> {
           if (completion.logprobs.has_value()) answer.tops.push_back(*completion.logprobs);
         }
         if (output.cross_attention != nullptr) answer.cross_attention = output.cross_attention->values;
-        if (!(drops_spliced_rows_ && spec.splices_alone())) answer.encoder = output.encoder_output;
+        answer.encoder = output.encoder_output;
+        if (!drops_spliced_rows_) continue;  // those that are crossed stand behind them
+        const int64_t num_kept = std::min(std::ssize(answer.encoder), num_crossed_values.at(output.request_id));
+        answer.encoder.erase(answer.encoder.begin(), answer.encoder.end() - num_kept);
       }
     }
     EXPECT_EQ(engine.executor_stats().num_arena_overflows, 0);

@@ -176,7 +176,6 @@ TEST_P(HeldMosaic, PlacesThatDoNotFitAreRefused) {
 
 // A decode instance holds what encode instances encode, or, where none is there, what it encodes itself.
 TEST_P(HeldMosaic, RowsFromElsewhereGiveTheSameBits) {
-  if (GetParam() != Mosaic::kDim) return;  // rows of two widths are not sent
   const std::unique_ptr<LLMEngine> roomy = make_engine({});
   const MosaicAnswers alone = run_alone(*roomy);
   const std::vector<MosaicSetup> setups = {
@@ -205,7 +204,26 @@ TEST_P(HeldMosaic, RowsFromElsewhereGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(CrossWidths, HeldMosaic, ::testing::Values(20, Mosaic::kDim),
+// Also where the engine asks for rows of a group that it has already.
+TEST_P(HeldMosaic, RowsOfAnotherWidthEndTheirRequest) {
+  if (GetParam() == Mosaic::kDim) return;  // there is no other
+  const std::unique_ptr<LLMEngine> engine = make_engine({.name = "asked", .is_remote = true, .asks = true});
+  asker_->wrong_width = GetParam();
+  const MosaicRequest held = request("a", {0, 3});
+  const EncodedInput handle = engine->encode(encoder_side(held)).value();
+  ASSERT_EQ(engine->add_request("a", handle, decoder_side(held), held.params), ok_status());
+  std::vector<RequestOutput> finished;
+  for (int32_t i = 0; i < 1000 && engine->has_unfinished_requests(); ++i) {
+    clock_.advance(std::chrono::milliseconds(1));
+    encoders_->run();
+    ASSERT_EQ(engine->step(finished), ok_status());
+  }
+  ASSERT_EQ(finished.size(), 1u);
+  EXPECT_THAT(finished[0].error, HasSubstr(str_cat("was announced with rows of width ", GetParam(), ", not 24")));
+  EXPECT_EQ(finished[0].error_param, "encoded_inputs");
+}
+
+INSTANTIATE_TEST_SUITE_P(CrossWidths, HeldMosaic, ::testing::Values(20, Mosaic::kDim, 28),
                          [](const auto& test) { return str_cat("Width", test.param); });
 
 }  // namespace

@@ -169,10 +169,6 @@ TEST_P(MosaicTest, BitsDoNotDependOnHowItIsRun) {
 // Rows that are spliced, crossed, or both, received into the pool. None of these requests is recomputed: it might have
 // lost its rows.
 TEST_P(MosaicTest, RowsFromElsewhereGiveTheSameBits) {
-  if (GetParam() != Mosaic::kDim) {
-    EXPECT_NE(refusal_of_rows(DType::kFloat32).find("rows of two widths (mosaic)"), std::string::npos);
-    return;
-  }
   EXPECT_NE(refusal_of_rows(DType::kBFloat16).find("--ec-transfer-dtype bfloat16: the rows of a model that splices"),
             std::string::npos);
   const std::unique_ptr<LLMEngine> roomy = make_engine({});
@@ -181,6 +177,8 @@ TEST_P(MosaicTest, RowsFromElsewhereGiveTheSameBits) {
       {.name = "together", .is_remote = true},
       {.name = "nothing shared", .shares = false, .is_remote = true},
       {.name = "blocks of one token", .block_size = 1, .num_blocks = 4000, .is_remote = true},
+      {.name = "blocks of 16", .block_size = 16, .is_remote = true},
+      {.name = "blocks of 32", .block_size = 32, .shares = false, .is_remote = true},
       {.name = "parts", .max_num_batched_tokens = 17, .loops_back = true, .is_remote = true},
       {.name = "slices", .loops_back = true, .slices = true, .is_remote = true},
       {.name = "swap",
@@ -203,6 +201,41 @@ TEST_P(MosaicTest, RowsFromElsewhereGiveTheSameBits) {
     const BlockSpaceManager& blocks = engine->scheduler().blocks();
     EXPECT_EQ(blocks.num_available_device_blocks(), blocks.num_device_blocks());
   }
+}
+
+// Rows are as wide as those of their item's kind, whatever a peer says of them.
+TEST_P(MosaicTest, RowsOfAnotherWidthAreRefused) {
+  const std::unique_ptr<LLMEngine> engine = make_engine({.name = "remote", .is_remote = true});
+  const auto error_of = [&](const std::string& id, int32_t width) {
+    MosaicRequest request{.id = id};
+    request.inputs.prompt_token_ids = {1, 2, 3, 4};
+    request.inputs.items = {EncoderItem({}, Mosaic::features(2, 1)), EncoderItem({}, Mosaic::features(3, 2))};
+    request.inputs.items[0].consumers = Consumers::kSplice;
+    EncoderDecoderInputs inputs = request.inputs;
+    encoders_->encode(id, 0, inputs.items[0], std::vector<float>(static_cast<size_t>(2 * width), 0.5f), id);
+    encoders_->encode(id, 1, inputs.items[1], encode_rows(*encoder_, inputs.items[1]));
+    SamplingParams params;
+    params.max_tokens = 2;
+    EXPECT_EQ(engine->add_request(id, inputs, params), ok_status());
+    std::vector<RequestOutput> outputs;
+    for (int32_t i = 0; i < 1000 && engine->has_unfinished_requests(); ++i) {
+      clock_.advance(std::chrono::milliseconds(100));
+      encoders_->run();
+      EXPECT_EQ(engine->step(outputs), ok_status());
+    }
+    return outputs.empty() ? std::string("no answer") : str_cat(outputs[0].error_param, ": ", outputs[0].error);
+  };
+  EXPECT_EQ(error_of("right", Mosaic::kDim), ": ");
+  const int32_t other = GetParam() == Mosaic::kDim ? 20 : GetParam();
+  const std::string wrong = error_of("wrong", other);
+  if (GetParam() == Mosaic::kDim) {  // no item has such rows: the peer is refused, and sends none
+    EXPECT_NE(wrong.find("1 of 2 encoder inputs did not come"), std::string::npos) << wrong;
+  } else {
+    EXPECT_EQ(wrong, str_cat("encoded_inputs: input 0 was announced with rows of width ", other, ", not 24"));
+  }
+  EXPECT_EQ(error_of("again", Mosaic::kDim), ": ");
+  settle(*engine);
+  EXPECT_EQ(engine->remote_inputs()->cache().num_uses(), 0);
 }
 
 // What a request must say about its items and rows, by name.
@@ -251,7 +284,7 @@ TEST_P(MosaicTest, WhatTheModelCannotHaveIsRefused) {
   EXPECT_EQ(run(*engine, {{"good", good, SamplingParams{.max_tokens = 2}}}, 0).size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(CrossWidths, MosaicTest, ::testing::Values(20, Mosaic::kDim),
+INSTANTIATE_TEST_SUITE_P(CrossWidths, MosaicTest, ::testing::Values(20, Mosaic::kDim, 28),
                          [](const auto& test) { return str_cat("Width", test.param); });
 
 }  // namespace

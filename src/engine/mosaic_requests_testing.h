@@ -133,12 +133,15 @@ class MosaicAsker final : public EncodeAsker {
       return;
     }
     EncoderItem item = *ask.content;
-    encoders_.encode(ask.input.request_id, ask.input.input_id, item, encode_rows(encoder_, *ask.content));
+    std::vector<float> rows = encode_rows(encoder_, item);
+    if (wrong_width > 0) rows.assign(static_cast<size_t>(item.num_positions() * wrong_width), 0.5f);
+    encoders_.encode(ask.input.request_id, ask.input.input_id, item, rows);
   }
   void withdraw(const EcInput& /*input*/) override {}
   void ask_again() override {}
 
   int64_t num_asks = 0;
+  int32_t wrong_width = 0;  // of all rows that come from there; 0: each has its own
 
  private:
   RemoteEncoders& encoders_;
@@ -201,9 +204,10 @@ class MosaicTest : public ::testing::TestWithParam<int32_t> {
     engine.blocks.track_freed_blocks = true;
     engine.blocks.shuffle_seed = 7;
     if (setup.is_remote) {
-      constexpr int32_t kRoomOfAnyRequest = 24;  // blocks of four positions: three items of twelve, and more
-      engine.blocks.max_reserved_blocks = kRoomOfAnyRequest;
-      engine.blocks.num_device_blocks += kRoomOfAnyRequest;
+      // Blocks of some positions, of so many requests that none waits for room with rows that another waits for.
+      const int32_t room = setup.block_size < 4 ? 120 : 24;
+      engine.blocks.max_reserved_blocks = room;
+      engine.blocks.num_device_blocks += room;
       engine.remote.connector = encoders_.get();
       engine.remote.asker = asker_.get();
       engine.remote.falls_back = setup.falls_back;

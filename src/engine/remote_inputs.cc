@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "rank/largest_step.h"
 
 namespace transept {
 namespace {
@@ -19,7 +20,7 @@ uint64_t draw_of_system() {
 EcReceiverTable::Options table_options(const RemoteInputs::Options& options, const ExecutorInfo& info) {
   EcReceiverTable::Options table;
   table.model = options.model;
-  table.width = info.spec.width_of(info.spec.consumers());
+  for (const Consumers kind : kinds_of_items(info.spec)) table.widths.push_back(info.spec.width_of(kind));
   table.dtype = options.dtype;
   table.bulk_address = options.connector->bulk_address();
   table.times = options.times;
@@ -50,7 +51,7 @@ Status RemoteInputs::check(const Options& options, Executor& executor) {
   if (options.falls_back && !has_encoder(info.spec.part)) {
     return invalid_argument("--ec-fallback local: the ranks have no encoder");
   }
-  return executor.row_places({}, 0).status();
+  return executor.row_places({}, 0, 0).status();
 }
 
 RemoteInputs::RemoteInputs(Options options, Scheduler& scheduler, Executor& executor, const Clock& clock)
@@ -144,8 +145,8 @@ void RemoteInputs::perform(const EcReceiverOutput& output) {
     case Kind::kCancel: return connector.send(output.to, EcCancel{output.key, EcChannel::kAllocation});
     case Kind::kOpenSink: {
       const EcInput input = input_of(output.key);
-      const int32_t num_positions = table_.find_receiver(input)->meta().num_positions;
-      StatusOr<EcPlaces> places = executor_.row_places(cache_.blocks_of(input), num_positions);
+      const EcMeta& meta = table_.find_receiver(input)->meta();
+      StatusOr<EcPlaces> places = executor_.row_places(cache_.blocks_of(input), meta.num_positions, meta.width);
       CHECK(places.ok(), error_message(places.status()));  // check() asked
       return connector.open_sink(output.reservation, output.key, output.num_bytes, *std::move(places));
     }
@@ -204,6 +205,9 @@ Status RemoteInputs::check_announced(const std::string& name, std::span<const En
     if (meta.digest != remote.digest) return refuse("input ", i, " was announced with another digest");
     if (meta.num_positions != remote.num_positions) {
       return refuse("input ", i, " was announced with ", meta.num_positions, " positions, not ", remote.num_positions);
+    }
+    if (const int32_t width = info_.spec.width_of(items[i].consumers); meta.width != width) {
+      return refuse("input ", i, " was announced with rows of width ", meta.width, ", not ", width);
     }
   }
   return ok_status();
@@ -266,8 +270,8 @@ void RemoteInputs::collect_ready(std::vector<InputStage::Request>& ready, std::v
     const auto found = awaiting_inputs_.find(id);
     if (found != awaiting_inputs_.end()) {
       ids.emplace_back(found->second.arrival, id);
-    } else if (const auto asked = asked_.find(id); asked != asked_.end()) {
-      collect_group(asked->second);
+    } else if (asked_.contains(id)) {
+      collect_group(id, ended);
     }
   }
   has_news_.clear();

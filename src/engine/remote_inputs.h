@@ -141,7 +141,7 @@ class RemoteInputs final {
   void perform();
   void perform(const EcReceiverOutput& output);
   void collect_ready(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
-  void collect_group(Asked& asked);
+  void collect_group(const std::string& request_id, std::vector<RequestOutput>& ended);
   void end_overdue(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
   void end_failed(std::vector<InputStage::Request>& ready, std::vector<RequestOutput>& ended);
   bool fall_back(const std::string& request_id, std::vector<InputStage::Request>& ready);

@@ -108,8 +108,14 @@ bool RemoteInputs::fall_back(const std::string& request_id, std::vector<InputSta
   return true;
 }
 
-void RemoteInputs::collect_group(Asked& asked) {
-  if (!asked.group_items.empty() && claim(asked.name, asked.group_items)) stop_waiting(asked);
+// REQUIRES: it was asked for.
+void RemoteInputs::collect_group(const std::string& request_id, std::vector<RequestOutput>& ended) {
+  Asked& asked = asked_.at(request_id);
+  if (asked.group_items.empty()) return;
+  // What is gone again ends at its deadline, or is encoded here then.
+  const Status same = check_announced(asked.name, asked.group_items);
+  if (!same.ok() && !absl::IsUnavailable(same)) return lose(request_id, same, ended);
+  if (claim(asked.name, asked.group_items)) stop_waiting(asked);
 }
 
 // The group's rows are here, or it is over.

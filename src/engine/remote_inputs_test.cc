@@ -62,10 +62,11 @@ class RemoteInputsOfFamilies : public testing::FamilyRequests {
   // Its rows are announced, and the engine is told where they come from.
   EncoderDecoderInputs place(const std::string& id, EncoderDecoderInputs inputs) override {
     if (encoders_ == nullptr) return inputs;
-    EncoderItem& item = inputs.items.at(0);
-    std::vector<float> rows = testing::encode_rows(*encoder_, item);
-    if (spoiled_ == id) rows[rows.size() / 2] = spoil_;
-    encoders_->encode(id, 0, item, rows, spoiled_ == id ? "spoiled" : "");
+    for (size_t i = 0; i < inputs.items.size(); ++i) {
+      std::vector<float> rows = testing::encode_rows(*encoder_, inputs.items[i]);
+      if (spoiled_ == id) rows[rows.size() / 2] = spoil_;
+      encoders_->encode(id, static_cast<uint32_t>(i), inputs.items[i], rows, spoiled_ == id ? "spoiled" : "");
+    }
     return inputs;
   }
   void before_step() override {
@@ -167,7 +168,7 @@ TEST_P(RemoteInputsOfFamilies, RefusalsNameWhatTheyRefuse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, RemoteInputsOfFamilies,
-                         ::testing::ValuesIn(testing::in_turn(testing::folders_of_one_item(), 0)),
+                         ::testing::ValuesIn(testing::in_turn(testing::folders(), 0)),
                          [](const auto& test) { return testing::test_name(test.param); });
 
 }  // namespace

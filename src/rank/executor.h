@@ -39,7 +39,9 @@ struct ExecutorInfo {
   int32_t block_size = 0;  // tokens of a block of the first spec of sequences
   // Of each of spec.kv, with its tokens a block; behind them that of remote items' rows, unless spec.kv has it.
   std::vector<TableSpec> tables;
-  int32_t rows_spec = -1;              // index of `tables`: of rows that other processes encode; -1: none are taken
+  // Index of `tables`: of rows that other processes encode; -1: none are taken. A block has room for tokens_per_block
+  // of the widest rows of the model's items; narrower rows lie side by side from its beginning, as many to a block.
+  int32_t rows_spec = -1;
   DType rows_dtype = DType::kFloat32;  // of these rows in their blocks: or kBFloat16
   bool reads_encoder_ids = false;      // the ranks read the ids of items, also of those that are encoded elsewhere
   int32_t max_reserved_blocks = 0;     // of num_device_blocks, what reservations of such rows may hold
@@ -86,13 +88,14 @@ class Executor {
 
   virtual ExecutorStats stats() const = 0;
 
-  // Where the rows of a remote item lie: the bytes of `num_positions` rows of rows_dtype in blocks of
+  // Where the rows of a remote item lie: the bytes of rows [num_positions, width] of rows_dtype in blocks of
   // ExecutorInfo::rows_spec, a span for each block that has some, in order. Any thread may write them while the blocks
   // are reserved and not written; steps read them in a later plan alone. Errors: kUnimplemented, this executor or its
-  // device takes no rows so, by name. REQUIRES: as many blocks as the positions need.
-  virtual StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
-                                                                 int32_t num_positions) {
-    (void)blocks, (void)num_positions;
+  // device takes no rows so, by name. REQUIRES: as many blocks as the positions need, and a width that rows of some
+  // items have (ModelSpec::width_of()), or no positions.
+  virtual StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions,
+                                                                 int32_t width) {
+    (void)blocks, (void)num_positions, (void)width;
     return absl::UnimplementedError("this executor has no memory that rows could be received in");
   }
 };

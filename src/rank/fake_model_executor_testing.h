@@ -63,8 +63,8 @@ class FakeModelExecutor final : public Executor {
   Status submit(const StepPlan& plan) override;
   Status collect(uint64_t step, StepOutput& output) override;
   ExecutorStats stats() const override;
-  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
-                                                         int32_t num_positions) override;
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions,
+                                                         int32_t width) override;
 
   void break_by(Fault fault) { fault_ = fault; }
   void encode_too() { info_.spec.part = ModelPart::kWhole; }

@@ -326,7 +326,8 @@ void FakeModelExecutor::capture_row(const CapturePlan& plan, int32_t head, int32
 }
 
 StatusOr<std::vector<std::span<std::byte>>> FakeModelExecutor::row_places(std::span<const BlockId> blocks,
-                                                                          int32_t num_positions) {
+                                                                          int32_t num_positions, int32_t width) {
+  CHECK(num_positions == 0 || width == kFakeWidth, "rows of another width: ", width);
   const auto rows_spec = static_cast<size_t>(info_.rows_spec);
   return kv_->row_places(rows_spec, blocks, num_positions, info_.tables[rows_spec].tokens_per_block, kFakeRowBytes);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/system_memory.h"
+#include "rank/lengths.h"
 
 namespace transept {
 namespace {
@@ -136,6 +137,25 @@ TEST(KindsOfItems, AreThoseOfOneWidth) {
   EXPECT_EQ(kinds_of_items(spec), (std::vector<Consumers>{Consumers::kCross, Consumers::kSplice}));
   spec.part = ModelPart::kWhole;
   EXPECT_EQ(kinds_of_items(spec), std::vector<Consumers>{Consumers::kNone}) << "no KV takes rows";
+}
+
+TEST(LongestItems, AreOfTheirKind) {
+  ModelSpec spec;
+  spec.part = ModelPart::kEncoder;
+  const Lengths lengths{.max_encoder_len = 40, .max_decoder_len = 90};
+  EXPECT_EQ(longest_item(spec, Consumers::kCross, lengths), 40);
+  spec.encoded_for = Consumers::kCross | Consumers::kSplice;
+  EXPECT_EQ(longest_item(spec, Consumers::kCross, lengths), 40);
+  EXPECT_EQ(longest_item(spec, Consumers::kSplice, lengths), 90) << "within a prompt";
+  EXPECT_EQ(longest_item(spec, spec.encoded_for, lengths), 40);
+  spec.max_item_rows = 30;
+  EXPECT_EQ(longest_item(spec, Consumers::kCross, lengths), 30);
+  EXPECT_EQ(longest_item(spec, Consumers::kSplice, lengths), 30);
+  spec.max_item_rows = 60;
+  EXPECT_EQ(longest_item(spec, Consumers::kCross, lengths), 40);
+  EXPECT_EQ(longest_item(spec, Consumers::kSplice, lengths), 60);
+  spec.encoded_for = Consumers::kSplice;
+  EXPECT_EQ(longest_item(spec, Consumers::kSplice, lengths), 40) << "the limit of an item is within its prompt's";
 }
 
 TEST(LargestSteps, OfMoreThanTheMachinesMemoryAreRefused) {

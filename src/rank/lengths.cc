@@ -28,8 +28,10 @@ StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> a
   return Lengths{has_window ? spec.max_encoder_positions : std::min(spec.max_encoder_positions, most), max_decoder_len};
 }
 
-int32_t longest_crossed_item(const ModelSpec& spec, int32_t max_encoder_len) {
-  return spec.max_item_rows == 0 ? max_encoder_len : std::min(max_encoder_len, spec.max_item_rows);
+int32_t longest_item(const ModelSpec& spec, Consumers consumers, const Lengths& lengths) {
+  const bool is_beside = consumers == Consumers::kSplice && !spec.splices_alone();  // items that are crossed
+  const int32_t most = is_beside ? lengths.max_decoder_len : lengths.max_encoder_len;
+  return spec.max_item_rows == 0 ? most : std::min(most, spec.max_item_rows);
 }
 
 int32_t settle_encoder_tokens(const ModelSpec& spec, int32_t asked, const Lengths& lengths) {

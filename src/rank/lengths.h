@@ -26,8 +26,9 @@ bool has_wide_layers(const ModelSpec& spec);
 // asked: --max-model-len; default_len: in its place for models without a limit. Errors: more than the model has.
 StatusOr<Lengths> settle_lengths(const ModelSpec& spec, std::optional<int32_t> asked, int32_t default_len);
 
-// Positions of the longest item that is crossed: of requests with several, max_encoder_len is of all together.
-int32_t longest_crossed_item(const ModelSpec& spec, int32_t max_encoder_len);
+// Positions of the longest item with these consumers, of which there is one at least. Lengths are of all items of a
+// request together.
+int32_t longest_item(const ModelSpec& spec, Consumers consumers, const Lengths& lengths);
 
 // The encoder rows of the largest step, of which `asked` are asked for. An item is encoded whole: they hold the
 // largest.

@@ -18,9 +18,9 @@ class LocalExecutor final : public Executor {
   Status submit(const StepPlan& plan) override;
   Status collect(uint64_t step, StepOutput& output) override;
   ExecutorStats stats() const override { return runner_->stats(); }
-  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
-                                                         int32_t num_positions) override {
-    return runner_->row_places(blocks, num_positions);
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions,
+                                                         int32_t width) override {
+    return runner_->row_places(blocks, num_positions, width);
   }
 
   const EncoderDecoderModelRunner& runner() const { return *runner_; }  // for tests

@@ -27,9 +27,9 @@ class LoopbackExecutor final : public Executor {
   }
   Status collect(uint64_t step, StepOutput& output) override { return executor_->collect(step, output); }
   ExecutorStats stats() const override { return executor_->stats(); }
-  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks,
-                                                         int32_t num_positions) override {
-    return executor_->row_places(blocks, num_positions);
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions,
+                                                         int32_t width) override {
+    return executor_->row_places(blocks, num_positions, width);
   }
 
  private:

@@ -56,7 +56,8 @@ class EncoderDecoderModelRunner final {
   Status execute(const StepPlan& plan, StepOutput& output);
 
   // Executor::row_places(). Errors: kUnimplemented, the device's memory is not the host's.
-  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions);
+  StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions,
+                                                         int32_t width);
 
   const ExecutorInfo& info() const { return info_; }
   ExecutorStats stats() const;

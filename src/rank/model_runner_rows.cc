@@ -5,6 +5,7 @@
 #include "base/checked_math.h"
 #include "base/system_memory.h"
 #include "ops/rows.h"
+#include "rank/largest_step.h"
 #include "rank/lengths.h"
 #include "rank/model_runner.h"
 
@@ -22,7 +23,8 @@ TensorView typed_rows(const TensorView& layer, DType dtype) {
 
 }  // namespace
 
-// Rows of items that come from other processes lie in the pool, also of models that splice none.
+// Rows of items that come from other processes lie in the pool, also of models that splice none. One table takes rows
+// of every width: a block of it is as large as the widest rows want.
 Status EncoderDecoderModelRunner::add_rows_spec() {
   if (!options_.takes_remote_rows) return ok_status();
   info_.rows_spec = spec().find_kv(KvKind::kEncoderRows);
@@ -33,8 +35,9 @@ Status EncoderDecoderModelRunner::add_rows_spec() {
       return unimplemented("--ec-transfer-dtype ", dtype_name(info_.rows_dtype), ": the rows of a model that splices (",
                            spec().family, ") travel as float32 alone");
     }
-    if (!has(spec().consumers(), Consumers::kCross) || spec().has_one_width()) return ok_status();
-    return unimplemented("rows of two widths (", spec().family, ") cannot be taken from other processes yet");
+    KvSpec& rows = kv_specs_[static_cast<size_t>(info_.rows_spec)];
+    for (const Consumers kind : kinds_of_items(spec())) rows.head_dim = std::max(rows.head_dim, spec().width_of(kind));
+    return ok_status();
   }
   if (!has(spec().consumers(), Consumers::kCross)) {
     return unimplemented("a model without an encoder (", spec().family, ") takes no rows from other processes");
@@ -48,13 +51,18 @@ Status EncoderDecoderModelRunner::add_rows_spec() {
   return ok_status();
 }
 
-// Of the pool, what reservations of rows may hold.
+// Of the pool, what reservations of rows may hold. An input of two forms is an item of each, and a request waits with
+// the rows of one for those of the other.
 StatusOr<int64_t> EncoderDecoderModelRunner::reserved_blocks(uint64_t block_bytes) const {
   if (info_.rows_spec < 0) return 0;
-  const bool crosses = has(spec().consumers(), Consumers::kCross);
-  const int32_t longest = crosses ? longest_crossed_item(spec(), info_.max_encoder_len) : info_.max_decoder_len;
-  const int64_t per_input =
-      ceil_div(int64_t{longest}, int64_t{info_.tables[static_cast<size_t>(info_.rows_spec)].tokens_per_block});
+  const int64_t per_block = info_.tables[static_cast<size_t>(info_.rows_spec)].tokens_per_block;
+  int64_t longest = 0, per_input = 0;
+  for (const Consumers use : {Consumers::kCross, Consumers::kSplice}) {
+    if (!has(spec().consumers(), use)) continue;
+    const int64_t of_use = longest_item(spec(), use, {info_.max_encoder_len, info_.max_decoder_len});
+    longest += of_use;
+    per_input += ceil_div(of_use, per_block);
+  }
   const auto num_replicas = static_cast<uint64_t>(options_.num_replicas);
   if (!options_.ec_buffer_memory.has_value()) {
     constexpr uint64_t kShareOfMachine = 10;
@@ -73,14 +81,15 @@ StatusOr<int64_t> EncoderDecoderModelRunner::reserved_blocks(uint64_t block_byte
 }
 
 StatusOr<std::vector<std::span<std::byte>>> EncoderDecoderModelRunner::row_places(std::span<const BlockId> blocks,
-                                                                                  int32_t num_positions) {
+                                                                                  int32_t num_positions,
+                                                                                  int32_t width) {
   CHECK(info_.rows_spec >= 0, "the runner takes no rows");
   if (!device_->memory().is_host()) {
     return unimplemented("rows are received into the host's memory alone, and the KV cache is a device's");
   }
   const auto rows_spec = static_cast<size_t>(info_.rows_spec);
   return kv_->row_places(rows_spec, blocks, num_positions, info_.tables[rows_spec].tokens_per_block,
-                         static_cast<size_t>(kv_specs_[rows_spec].head_dim) * dtype_bytes(info_.rows_dtype));
+                         static_cast<size_t>(width) * dtype_bytes(info_.rows_dtype));
 }
 
 // What this runner has encoded becomes what would have come from another process.

@@ -9,6 +9,7 @@
 #include "base/system_memory.h"
 #include "encoder_cache/ec_frame.h"
 #include "rank/encoder_model_runner.h"
+#include "rank/largest_step.h"
 #include "rank/lengths.h"
 #include "startup/engine_ranges.h"
 
@@ -17,11 +18,14 @@ namespace {
 
 // --ec-buffer-memory of an encode instance: rows that were not sent yet, and those that are kept to be sent again.
 StatusOr<uint64_t> output_bytes(const EngineConfig& config, const ExecutorInfo& info) {
-  const Consumers consumers = info.spec.consumers();
   ASSIGN_OR_RETURN(const DType dtype, transfer_dtype(config));
-  const int32_t positions = longest_crossed_item(info.spec, info.max_encoder_len);
-  const uint64_t longest =
-      static_cast<uint64_t>(positions) * static_cast<uint64_t>(info.spec.width_of(consumers)) * dtype_bytes(dtype);
+  uint64_t longest = 0, positions = 0;  // of the item of most bytes
+  for (const Consumers kind : kinds_of_items(info.spec)) {
+    const auto of_kind =
+        static_cast<uint64_t>(longest_item(info.spec, kind, {info.max_encoder_len, info.max_decoder_len}));
+    const uint64_t bytes = of_kind * static_cast<uint64_t>(info.spec.width_of(kind)) * dtype_bytes(dtype);
+    if (bytes > longest) longest = bytes, positions = of_kind;
+  }
   if (!config.ec_buffer_memory.has_value()) {
     constexpr uint64_t kShareOfMachine = 10;
     const uint64_t wanted = longest * static_cast<uint64_t>(info.max_num_seqs);
