@@ -134,7 +134,8 @@ class MosaicAsker final : public EncodeAsker {
     }
     EncoderItem item = *ask.content;
     std::vector<float> rows = encode_rows(encoder_, item);
-    if (wrong_width > 0) rows.assign(static_cast<size_t>(item.num_positions() * wrong_width), 0.5f);
+    if (wrong_width > 0)
+      rows.assign(static_cast<size_t>(item.num_positions()) * static_cast<size_t>(wrong_width), 0.5f);
     encoders_.encode(ask.input.request_id, ask.input.input_id, item, rows);
   }
   void withdraw(const EcInput& /*input*/) override {}

@@ -167,6 +167,19 @@ PackedMatrix part_of(const PackedMatrix& w, int64_t begin, int64_t end) {
   return part;
 }
 
+// A power of two of vectors.
+std::vector<float> added_in_pairs(std::vector<std::vector<float>> sums) {
+  while (sums.size() > 1) {
+    std::vector<std::vector<float>> pairs;
+    for (size_t i = 0; i < sums.size(); i += 2) {
+      pairs.push_back(sums[i]);
+      for (size_t j = 0; j < sums[i].size(); ++j) pairs.back()[j] += sums[i + 1][j];
+    }
+    sums = std::move(pairs);
+  }
+  return std::move(sums.front());
+}
+
 // Each rank has the matrix of its inputs alone, and the sums of ranks are added as comm/reduce.h does.
 TEST_P(LeavesTest, OverRanksHaveTheBitsOfOne) {
   for (const PackedFormat& format : kFormats) {
@@ -183,15 +196,7 @@ TEST_P(LeavesTest, OverRanksHaveTheBitsOfOne) {
             const int64_t begin = k * rank / ranks, end = k * (rank + 1) / ranks;
             sums.push_back(product(rows.columns(begin, end), part_of(w, begin, end), leaves / ranks));
           }
-          for (; sums.size() > 1;) {
-            std::vector<std::vector<float>> pairs;
-            for (size_t i = 0; i < sums.size(); i += 2) {
-              pairs.push_back(sums[i]);
-              for (size_t j = 0; j < whole.size(); ++j) pairs.back()[j] += sums[i + 1][j];
-            }
-            sums = std::move(pairs);
-          }
-          ASSERT_EQ(sums[0], whole) << about(format, m, 70, k, leaves) << " over " << ranks;
+          ASSERT_EQ(added_in_pairs(std::move(sums)), whole) << about(format, m, 70, k, leaves) << " over " << ranks;
         }
       }
     }

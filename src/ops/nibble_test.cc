@@ -269,6 +269,18 @@ TEST_P(NibbleGemmTest, PartsOfColumnsHaveTheSameBits) {
 }
 
 // The definition in double precision: inputs of a group in 127 steps on either side of 0.
+std::vector<double> rounded_in_groups(const Codes& all, const float* inputs) {
+  std::vector<double> rounded;
+  for (int64_t g = 0; g < all.num_groups(); ++g, inputs += all.group()) {
+    float largest = 0;
+    for (int64_t t = 0; t < all.group(); ++t) largest = std::max(largest, std::abs(inputs[t]));
+    for (int64_t t = 0; t < all.group(); ++t) {
+      rounded.push_back(largest == 0 ? 0 : std::nearbyint(inputs[t] * (127 / largest)) * (largest / 127.0));
+    }
+  }
+  return rounded;
+}
+
 TEST_P(NibbleGemmTest, InputsAreRoundedInGroupsAsDefined) {
   for (const Codes& all : examples()) {
     if (all.is_permuted || !all.format.is_codes()) continue;
@@ -280,15 +292,7 @@ TEST_P(NibbleGemmTest, InputsAreRoundedInGroupsAsDefined) {
       x[static_cast<size_t>(all.k) - 1] = 40;
       const std::vector<float> y = product(packed, x, m);
       for (int64_t row = 0; row < m; ++row) {
-        std::vector<double> rounded;
-        for (int64_t g = 0; g < all.num_groups(); ++g) {
-          const float* of = x.data() + row * all.k + g * all.group();
-          float largest = 0;
-          for (int64_t t = 0; t < all.group(); ++t) largest = std::max(largest, std::abs(of[t]));
-          for (int64_t t = 0; t < all.group(); ++t) {
-            rounded.push_back(largest == 0 ? 0 : std::nearbyint(of[t] * (127 / largest)) * (largest / 127.0));
-          }
-        }
+        const std::vector<double> rounded = rounded_in_groups(all, x.data() + row * all.k);
         for (int64_t i = 0; i < all.n; ++i) {
           double sum = 0, size = 0;
           for (int64_t t = 0; t < all.k; ++t) {

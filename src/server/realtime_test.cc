@@ -22,7 +22,6 @@ using testing::member;
 using testing::parse_json;
 using testing::PrometheusText;
 using testing::read_frame;
-using testing::text_frame;
 
 class RealtimeTest : public ::testing::Test {
  protected:
