@@ -87,6 +87,9 @@ class LeavesTest : public ::testing::TestWithParam<Isa> {
     return y;
   }
 
+  // Each rank has the matrix of its inputs alone, and the sums of ranks are added as comm/reduce.h does.
+  std::vector<float> product_over(int32_t ranks, const TensorView& rows, const PackedMatrix& w, int32_t leaves);
+
   ThreadPool threads_{2};
   Arena arena_{size_t{32} << 20};
   CpuDevice device_{threads_, GetParam()};
@@ -180,7 +183,16 @@ std::vector<float> added_in_pairs(std::vector<std::vector<float>> sums) {
   return std::move(sums.front());
 }
 
-// Each rank has the matrix of its inputs alone, and the sums of ranks are added as comm/reduce.h does.
+std::vector<float> LeavesTest::product_over(int32_t ranks, const TensorView& rows, const PackedMatrix& w,
+                                            int32_t leaves) {
+  std::vector<std::vector<float>> sums;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const int64_t begin = w.k() * rank / ranks, end = w.k() * (rank + 1) / ranks;
+    sums.push_back(product(rows.columns(begin, end), part_of(w, begin, end), leaves / ranks));
+  }
+  return added_in_pairs(std::move(sums));
+}
+
 TEST_P(LeavesTest, OverRanksHaveTheBitsOfOne) {
   for (const PackedFormat& format : kFormats) {
     for (const int64_t k : {256, 768}) {
@@ -191,12 +203,8 @@ TEST_P(LeavesTest, OverRanksHaveTheBitsOfOne) {
         const TensorView rows = matrix(x, m, k);
         const std::vector<float> whole = product(rows, w, leaves);
         for (int32_t ranks = 2; ranks <= leaves; ranks *= 2) {
-          std::vector<std::vector<float>> sums;
-          for (int64_t rank = 0; rank < ranks; ++rank) {
-            const int64_t begin = k * rank / ranks, end = k * (rank + 1) / ranks;
-            sums.push_back(product(rows.columns(begin, end), part_of(w, begin, end), leaves / ranks));
-          }
-          ASSERT_EQ(added_in_pairs(std::move(sums)), whole) << about(format, m, 70, k, leaves) << " over " << ranks;
+          ASSERT_EQ(product_over(ranks, rows, w, leaves), whole)
+              << about(format, m, 70, k, leaves) << " over " << ranks;
         }
       }
     }

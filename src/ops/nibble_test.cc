@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/sanitized_testing.h"
+#include "base/strings.h"
 #include "ops/cpu_device.h"
 #include "ops/gemm.h"
 #include "ops/ops_testing.h"
@@ -281,6 +282,18 @@ std::vector<double> rounded_in_groups(const Codes& all, const float* inputs) {
   return rounded;
 }
 
+void expect_row_of_groups(const Codes& all, const float* inputs, const float* outputs) {
+  const std::vector<double> rounded = rounded_in_groups(all, inputs);
+  for (int64_t i = 0; i < all.n; ++i) {
+    double sum = 0, size = 0;
+    for (int64_t t = 0; t < all.k; ++t) {
+      const double term = rounded[static_cast<size_t>(t)] * all.weight(i, t);
+      sum += term, size += std::abs(term);
+    }
+    ASSERT_NEAR(outputs[i], std::max(sum, 0.0), 1e-6 * size + 1e-12) << "output " << i;
+  }
+}
+
 TEST_P(NibbleGemmTest, InputsAreRoundedInGroupsAsDefined) {
   for (const Codes& all : examples()) {
     if (all.is_permuted || !all.format.is_codes()) continue;
@@ -292,16 +305,8 @@ TEST_P(NibbleGemmTest, InputsAreRoundedInGroupsAsDefined) {
       x[static_cast<size_t>(all.k) - 1] = 40;
       const std::vector<float> y = product(packed, x, m);
       for (int64_t row = 0; row < m; ++row) {
-        const std::vector<double> rounded = rounded_in_groups(all, x.data() + row * all.k);
-        for (int64_t i = 0; i < all.n; ++i) {
-          double sum = 0, size = 0;
-          for (int64_t t = 0; t < all.k; ++t) {
-            const double term = rounded[static_cast<size_t>(t)] * all.weight(i, t);
-            sum += term, size += std::abs(term);
-          }
-          ASSERT_NEAR(y[static_cast<size_t>(row * all.n + i)], std::max(sum, 0.0), 1e-6 * size + 1e-12)
-              << all.name() << ", row " << row << " of " << m << ", output " << i;
-        }
+        SCOPED_TRACE(str_cat(all.name(), ", row ", row, " of ", m));
+        ASSERT_NO_FATAL_FAILURE(expect_row_of_groups(all, x.data() + row * all.k, y.data() + row * all.n));
       }
     }
   }

@@ -264,7 +264,7 @@ TEST_F(EndToEndTest, ASteadyStepAllocatesNothing) {
     SCOPED_TRACE(drafts ? "with drafts" : "without drafts");
     EngineConfig plain = config();
     plain.debug_poison = false;
-    if (drafts) plain.speculative_config = R"({"method": "given", "num_speculative_tokens": 4, "truth": 0.5})";
+    if (drafts) plain.speculative_config = R"({"method": "random", "num_speculative_tokens": 4})";
     LoadedModel model = load(plain);
     std::vector<Request> list = requests();
     std::vector<RequestOutput> finished;
@@ -276,7 +276,6 @@ TEST_F(EndToEndTest, ASteadyStepAllocatesNothing) {
         list[i].params.eos_token_ids.clear();
         list[i].params.temperature = i % 2 == 0 ? 0.0f : 0.8f;
         list[i].params.top_p = 0.9f;
-        if (drafts) list[i].params.draft_token_ids.assign(40, 5);
         ASSERT_TRUE(model.engine->add_request(list[i].id, list[i].inputs, list[i].params).ok());
       }
       for (int warm_up = 0; warm_up < 3; ++warm_up) ASSERT_TRUE(model.engine->step(finished).ok());
