@@ -186,11 +186,8 @@ HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& re
   }
   const std::vector<EngineSnapshot> replicas = context.engine.snapshots();
   Json queue = Json::object();
-  const AdmissionLoad load = context.admission.load();
-  queue.set("requests", load.num_waiting);
+  queue.set("requests", context.admission.num_waiting());
   queue.set("limit", context.admission.options().max_requests);
-  queue.set("body_bytes", load.body_bytes);
-  queue.set("body_limit", load.max_body_bytes);
   const EngineSnapshot engine = add_up(replicas);
   Json body = engine_json(engine);
   body.set("queue", std::move(queue));
