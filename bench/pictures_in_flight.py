@@ -70,4 +70,3 @@ def measure(binary, folder, pictures, threads):
         answered = server.metric("request_success_total")
         assert answered == len(requests), f"{answered} of {len(requests)} requests were answered"
     return max(resident for resident, _ in loaded.samples) - base, max(counted for _, counted in loaded.samples)
-

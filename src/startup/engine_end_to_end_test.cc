@@ -258,7 +258,7 @@ TEST_F(EndToEndTest, ADecodeStepComputesNoEncoderNorCrossProducts) {
   EXPECT_EQ(step(), decoder);
 }
 
-// With and without drafts: half of their tokens are wrong, so that some are given back in nearly every step.
+// With drafts of random truth some are accepted and some given back; they end the requests in fewer steps.
 TEST_F(EndToEndTest, ASteadyStepAllocatesNothing) {
   for (const bool drafts : {false, true}) {
     SCOPED_TRACE(drafts ? "with drafts" : "without drafts");
