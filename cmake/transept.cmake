@@ -70,12 +70,11 @@ add_library(transept_test_options INTERFACE)
 if(TRANSEPT_SANITIZE)
   set(TRANSEPT_KERNEL_OPTIONS -O1)
   if(TRANSEPT_SANITIZE MATCHES "address,undefined")
-    # Every access through a pointer is checked by AddressSanitizer. To check the pointer as well takes four times as long to
-    # compile: kernels are templates of nothing but such accesses, and were a third of the build. None of them is fuzzed.
-    set(TRANSEPT_UNCHECKED_POINTERS -fno-sanitize=null,pointer-overflow,object-size)
-    list(APPEND TRANSEPT_KERNEL_OPTIONS ${TRANSEPT_UNCHECKED_POINTERS})
+    # AddressSanitizer checks every access through a pointer, and the first page is never mapped. To check the pointer as well
+    # is a quarter of the time that libraries take to compile, and three quarters of kernels'.
+    target_compile_options(transept_options INTERFACE -fno-sanitize=null,pointer-overflow,object-size)
     if(TRANSEPT_SANITIZE MATCHES "fuzzer-no-link")
-      list(APPEND TRANSEPT_KERNEL_OPTIONS -fno-sanitize=fuzzer-no-link)
+      list(APPEND TRANSEPT_KERNEL_OPTIONS -fno-sanitize=fuzzer-no-link)  # none of them is fuzzed
     endif()
   endif()
   target_compile_options(transept_test_options INTERFACE -O0)

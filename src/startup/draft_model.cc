@@ -215,6 +215,8 @@ StatusOr<LoadedDraftModel> load_draft_model(const OpenedDraftModel& opened, cons
   ASSIGN_OR_RETURN(own.types,
                    storage_types(of_draft_model, choices.isa, stored_weights(*opened.weights, opened.quantization),
                                  opened.model_config.width));
+  // A step of a small model mostly reads keys and values. A guess that their rounding spoils costs its row alone.
+  if (config.kv_cache_dtype == "auto") own.types.kv = DType::kInt8;
   ModelRunnerOptions options = runner_options(of_draft_model, own);
   loaded.shares_encoder = has_same_encoder(model, weights, opened.model_config, *opened.weights);
   if (loaded.shares_encoder) options.part = ModelPart::kDecoder;

@@ -43,7 +43,8 @@ struct LoadedDraftModel {
   bool shares_encoder = false;                        // DraftModel's
 };
 
-// `info`, `model` and `weights`: of the model that it drafts for. Logs what was loaded. Errors, as
+// `info`, `model` and `weights`: of the model that it drafts for. Its keys and values are int8 unless --kv-cache-dtype
+// names a type, whatever those of the other model are: drafts change no answer. Logs what was loaded. Errors, as
 // --speculative-config's: those of loading; an encoder that takes other media; a family that does not cross in every
 // layer.
 StatusOr<LoadedDraftModel> load_draft_model(const OpenedDraftModel& opened, const EngineConfig& config,

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
 
 #include "base/log.h"
 #include "base/quoted.h"
@@ -133,6 +134,21 @@ TEST_F(DraftModelTest, ItsPoolIsAPartOfWhatWasAskedFor) {
   EXPECT_LE(static_cast<uint64_t>(info.num_device_blocks) * info.block_bytes, uint64_t{1} << 18);
   EXPECT_EQ(model.info.num_device_blocks, load(config).info.num_device_blocks) << "the other model keeps its own";
   EXPECT_EQ(info.num_host_blocks, 0);
+}
+
+TEST_F(DraftModelTest, ItsKeysAndValuesAreInt8UnlessAFlagNamesTheirType) {
+  const std::vector<Request> list = requests();
+  for (const auto& [asked, of_model, of_draft] :
+       {std::tuple("auto", DType::kFloat32, DType::kInt8), std::tuple("float32", DType::kFloat32, DType::kFloat32),
+        std::tuple("bfloat16", DType::kBFloat16, DType::kBFloat16)}) {
+    EngineConfig config = this->config();
+    config.kv_cache_dtype = asked;
+    const Answers want = run(*load(config).engine, list);
+    const LoadedModel model = load(with(config, draft_.path()));
+    EXPECT_EQ(model.info.kv_dtype, of_model) << asked;
+    EXPECT_EQ(model.engine->model_drafter()->executor().info().kv_dtype, of_draft) << asked;
+    EXPECT_EQ(run(*model.engine, list), want) << asked;
+  }
 }
 
 TEST_F(DraftModelTest, WhisperEncodesOnceForBoth) {

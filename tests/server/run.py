@@ -8,6 +8,7 @@ from pathlib import Path
 import harness
 import serving
 
+import caches
 import deadline
 import disconnect
 import drain
@@ -18,7 +19,7 @@ import security
 import slow_readers
 import soak
 
-MODULES = (load, disconnect, drain, deadline, slow_readers, hostile, security, proxies, soak)
+MODULES = (caches, load, disconnect, drain, deadline, slow_readers, hostile, security, proxies, soak)
 
 
 def main():
