@@ -18,16 +18,16 @@ using namespace std::chrono_literals;
 class KeptInputsTest : public ::testing::Test {
  protected:
   KeptInputsTest() {
-    rebuild([](BlockSpaceManager::Options&) {});
+    rebuild([](LLMEngine::Options&) {});
   }
 
-  void rebuild(const std::function<void(BlockSpaceManager::Options&)>& change) {
+  void rebuild(const std::function<void(LLMEngine::Options&)>& change) {
     LLMEngine::Options options;
     options.blocks = {.block_size = 4, .num_device_blocks = 40, .num_host_blocks = 0, .watermark = 0};
     options.blocks.share_identical_inputs = options.blocks.cache_inputs = options.blocks.cache_prefixes = true;
     options.blocks.track_freed_blocks = true;
     options.blocks.shuffle_seed = 5;
-    change(options.blocks);
+    change(options);
     engine_ =
         std::make_unique<LLMEngine>(options, std::make_unique<FakeModelExecutor>(options.blocks), nullptr, clock_);
   }
@@ -83,7 +83,7 @@ TEST_F(KeptInputsTest, AnInputIsEncodedOnceForRequestsAMinuteApart) {
 }
 
 TEST_F(KeptInputsTest, NothingStaysWhereItIsOff) {
-  rebuild([](BlockSpaceManager::Options& options) { options.cache_inputs = options.cache_prefixes = false; });
+  rebuild([](LLMEngine::Options& options) { options.blocks.cache_inputs = options.blocks.cache_prefixes = false; });
   run(request(kInput, kPrompt));
   EXPECT_EQ(run(request(kInput, kPrompt)).metrics.num_cached_tokens, 0);
   EXPECT_EQ(num_encodes(), 2);
@@ -131,6 +131,20 @@ TEST_F(KeptInputsTest, APrefixIsComputedOnceForOneInput) {
   EXPECT_EQ(run(request(kInput, {1, 2, 3, 4, 5, 6, 7})).metrics.num_cached_tokens, 7);
 }
 
+// Two steps take the prompt. What the first did not compute has room already, and is no block to be found.
+TEST_F(KeptInputsTest, APromptThatIsBrokenOffLeavesWhatWasComputed) {
+  rebuild([](LLMEngine::Options& options) {
+    options.scheduler.max_num_batched_tokens = options.scheduler.max_num_seqs = 6;
+  });
+  const RandomRequest asked = request(kInput, kPrompt);
+  ASSERT_TRUE(engine_->add_request("broken off", asked.inputs, asked.params).ok());
+  std::vector<RequestOutput> finished;
+  ASSERT_TRUE(engine_->step(finished).ok());
+  ASSERT_EQ(engine_->stats().num_prompt_tokens, 6);
+  ASSERT_TRUE(engine_->abort_request("broken off").ok());
+  EXPECT_EQ(run(asked).metrics.num_cached_tokens, 7 + 4) << "of the second block two rows were computed";
+}
+
 // An answer's blocks are remembered with the prompt's: a longer prompt goes on from them.
 TEST_F(KeptInputsTest, AnAnswerIsThePrefixOfWhatGoesOnFromIt) {
   const RequestOutput answer = run(request(kInput, kPrompt));
@@ -166,7 +180,7 @@ TEST_F(KeptInputsTest, RowsThatAreWantedAreComputed) {
 }
 
 TEST_F(KeptInputsTest, WhatIsTooOldIsFreeWhetherTheEngineStepsOrNot) {
-  rebuild([](BlockSpaceManager::Options& options) { options.cache_ttl = 10s; });
+  rebuild([](LLMEngine::Options& options) { options.blocks.cache_ttl = 10s; });
   run(request(kInput, kPrompt));
   EXPECT_EQ(engine_->next_step_time(), clock_.now() + 10s);
   clock_.advance(9s);
@@ -183,7 +197,7 @@ TEST_F(KeptInputsTest, WhatIsTooOldIsFreeWhetherTheEngineStepsOrNot) {
 }
 
 TEST_F(KeptInputsTest, ATtlOfZeroKeepsNothing) {
-  rebuild([](BlockSpaceManager::Options& options) { options.cache_ttl = Duration::zero(); });
+  rebuild([](LLMEngine::Options& options) { options.blocks.cache_ttl = Duration::zero(); });
   run(request(kInput, kPrompt));
   EXPECT_EQ(blocks().get_num_free_device_blocks(), 40);
   EXPECT_EQ(run(request(kInput, kPrompt)).metrics.num_cached_tokens, 0);
