@@ -4,7 +4,9 @@
 //
 // A line a file: "FILE seconds=8.1 first=1.6 told=20 revised=1 late=0.12 same=1": seconds of audio at the first word,
 // words before the commit and those that the transcript has otherwise, seconds from commit to transcript (the last
-// item's), and whether it is what Transcriber gives for the file (without turns). Then a line of sums.
+// item's), and whether it is what Transcriber gives for the file (without turns). Then what was told, a line each time
+// with the seconds of audio that had been sent ("  at=1.62 And so"), and the transcript. In the end a line of sums.
+// tools/measure_live.py reads it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,9 +29,7 @@ class Listener final : public LiveObserver {
   void on_speech_stopped(int64_t, int64_t) override { committed_at = clock_.now(); }
   void on_committed(int64_t) override { committed_at = clock_.now(); }
   void on_cleared() override {}
-  void on_delta(int64_t, std::string_view) override {
-    if (first < 0) first = heard_seconds.load();
-  }
+  void on_delta(int64_t, std::string_view words) override { deltas.emplace_back(heard_seconds.load(), words); }
   void on_hypothesis(int64_t, std::string_view) override {}
   void on_completed(int64_t, const LiveTranscript& transcript) override {
     late = seconds(clock_.now() - committed_at);
@@ -51,7 +51,8 @@ class Listener final : public LiveObserver {
   }
 
   std::atomic<double> heard_seconds{0};
-  double first = -1, late = 0;
+  double late = 0;
+  std::vector<std::pair<double, std::string>> deltas;  // seconds of audio that had been sent, and what was told
   int64_t told = 0, revised = 0;
   std::string text, language;
 
@@ -159,9 +160,12 @@ int main(int argc, char** argv) {
     if (speech.tokens != nullptr) offline.language = heard.language;
     const TranscribeResult result = need(Transcriber(speech).transcribe(AudioSource(speaker.bytes), offline));
     const bool is_same = strip_space(result.transcript.text) == heard.text;
-    std::printf("%s seconds=%.1f first=%.2f told=%d revised=%d late=%.3f same=%d\n  %s\n", speaker.file.c_str(),
-                static_cast<double>(speaker.samples.size()) / 16000, heard.first, static_cast<int>(heard.told),
-                static_cast<int>(heard.revised), heard.late, is_same ? 1 : 0, heard.text.c_str());
+    std::printf("%s seconds=%.1f first=%.2f told=%d revised=%d late=%.3f same=%d\n", speaker.file.c_str(),
+                static_cast<double>(speaker.samples.size()) / 16000,
+                heard.deltas.empty() ? -1 : heard.deltas.front().first, static_cast<int>(heard.told),
+                static_cast<int>(heard.revised), heard.late, is_same ? 1 : 0);
+    for (const auto& [at, words] : heard.deltas) std::printf("  at=%.2f %s\n", at, words.c_str());
+    std::printf("  %s\n", heard.text.c_str());
     if (!is_same) std::printf("  offline: %s\n", result.transcript.text.c_str());
     told += heard.told, revised += heard.revised, num_same += is_same ? 1 : 0;
   }
