@@ -160,7 +160,7 @@ class RankAnswersTest(unittest.TestCase):
             found = self.generate(model, 1, *requests, "--pipeline-parallel-size", stages, "--pipeline-layers", layers)[1]
             self.assertEqual(answers(found), wanted, layers)
         log = run("generate", model, "x", "--pipeline-parallel-size", "2", "--pipeline-layers", "2,0/1,2", "--log-level", "info")[2]
-        self.assertIn("pipeline: 2 stages of encoder layers 2 + 0 and decoder layers 1 + 2; one step is in flight at a time", log)
+        self.assertIn("pipeline: 2 stages of encoder layers 2 + 0 and decoder layers 1 + 2; up to 2 steps are in flight", log)
         self.assertRegex(log, "rank 1: host .* KV blocks")
 
     def test_lines_of_text_have_the_bytes_of_one_rank(self):
@@ -317,7 +317,7 @@ class RankProcessesTest(unittest.TestCase):
         with self.assertRaises((OSError, http.client.HTTPException)):
             self.complete(url)
         log = self.expect_end(process, ranks, 2)
-        self.assertRegex(log, rf"step [0-9]+: rank 1 \(pid {ranks[0]}\) has not answered for 2 s \((broadcast|exchange|barrier) [0-9]+ of step [0-9]+\)")
+        self.assertRegex(log, rf"step [0-9]+: rank 1 \(pid {ranks[0]}\) has not answered for 2 s \((broadcast|exchange|barrier|message) [0-9]+ of step [0-9]+\)")
 
     def test_ranks_end_with_the_first(self):
         for num_ranks in (2, 4):

@@ -18,7 +18,7 @@ namespace transept {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
-constexpr size_t kOutboxBytes = size_t{4} << 20, kMailboxBytes = size_t{1} << 16;
+constexpr size_t kOutboxBytes = size_t{4} << 20, kMailboxBytes = size_t{4} << 20;
 
 // Verbs that run a model, each of which may be a rank's.
 constexpr std::string_view kVerbs[] = {"serve",      "generate",      "translate",

@@ -15,7 +15,7 @@
 namespace transept {
 namespace {
 
-constexpr size_t kOutboxBytes = size_t{4} << 20, kMailboxBytes = size_t{1} << 16;
+constexpr size_t kOutboxBytes = size_t{4} << 20, kMailboxBytes = size_t{4} << 20;
 constexpr auto kEndTimeout = std::chrono::seconds(1);
 constexpr int kLookMs = 500, kLookWhileEndingMs = 10;
 
@@ -53,7 +53,7 @@ SharedCommunicator::Options rank_options(const EngineConfig& config) {
   SharedCommunicator::Options options{.rank_timeout = kRankLoadTimeout, .spins = false};
   const std::vector<int> available = available_cpus();
   const StatusOr<ReplicaCpus> cpus =
-      plan_replica_cpus(config.threads, config.busy_ranks_per_node(), config.cpu_affinity, available);
+      plan_replica_cpus(config.threads, config.ranks_per_node(), config.cpu_affinity, available);
   if (cpus.ok()) options.spins = cpus->num_threads * config.num_ranks() <= std::ssize(available);
   return options;
 }

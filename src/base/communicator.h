@@ -22,6 +22,7 @@ namespace transept {
 class Communicator {
  public:
   static constexpr int kMaxRanks = 64;
+  static constexpr size_t kMostAhead = 64;
 
   // What each rank gave, by rank. Valid until this rank's next exchange(), broadcast() or barrier().
   using Parts = std::span<const std::span<const std::byte>>;
@@ -44,10 +45,12 @@ class Communicator {
   virtual Status barrier() = 0;
 
   // A message to one rank, and from one: each recv() takes the next message, whose size it says. send() returns when
-  // the message is on its way, which may be before it is taken. Any number of bytes. REQUIRES: the other is another
-  // rank.
+  // the message is on its way, which may be before it is taken. It does not wait for that while the messages to this
+  // rank that were not taken, with it, are of mailbox_bytes() at most (32 bytes more for each), and kMostAhead at most.
+  // Any number of bytes. REQUIRES: the other is another rank.
   virtual Status send(int to, std::span<const std::byte> data) = 0;
   virtual Status recv(int from, std::span<std::byte> data) = 0;
+  virtual size_t mailbox_bytes() const = 0;
 
   // Returns when a message of that rank can be taken, however long it takes: for ranks that wait for work. Without an
   // error only then.

@@ -144,6 +144,29 @@ TEST_P(Groups, MessagesComeWholeAndInOrder) {
   EXPECT_EQ(num_right, num_ranks_ * 5 * std::ssize(sizes));
 }
 
+// Two ranks that send each other as much as a mailbox holds, before they take anything, do not wait for each other.
+TEST_P(Groups, SendersAreAheadByAMailbox) {
+  std::atomic<int> num_right = 0;
+  constexpr int kRounds = 20, kMessages = 2;
+  const int num_pairs = num_ranks_ / 2;
+  run([&](Communicator& ranks) {
+    const int other = ranks.rank() ^ 1;
+    if (other >= num_ranks_) return;
+    std::vector<std::byte> data(ranks.mailbox_bytes() / kMessages - 32);
+    for (int call = 0; call < kRounds * kMessages; call += kMessages) {
+      for (int i = 0; i < kMessages; ++i) {
+        fill(data, ranks.rank(), call + i);
+        ASSERT_TRUE(ranks.send(other, data).ok());
+      }
+      for (int i = 0; i < kMessages; ++i) {
+        ASSERT_TRUE(ranks.recv(other, data).ok());
+        num_right += is_filled(data, other, call + i) ? 1 : 0;
+      }
+    }
+  });
+  EXPECT_EQ(num_right, 2 * num_pairs * kRounds * kMessages);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Groups,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 8),
                                             ::testing::Values(Kind::kSpinning, Kind::kSleeping, Kind::kGloo)),

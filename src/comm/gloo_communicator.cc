@@ -13,7 +13,6 @@ namespace {
 
 enum Tag : uint32_t { kCallTag = 1, kPartTag, kMessageTag, kDataTag, kSecretTag };
 
-constexpr size_t kMaxOutgoing = 16;
 constexpr Duration kFlushTimeout = std::chrono::seconds(1), kConnectTimeout = std::chrono::seconds(30);
 // For the first rank to say why a connection was lost.
 constexpr Duration kReasonTimeout = std::chrono::milliseconds(500);
@@ -240,12 +239,16 @@ Communicator::Times GlooCommunicator::times() const {
 
 // ---- Messages
 
+// For messages of errors.
+void GlooCommunicator::count_message() { call_ = {.step = step_, .number_in_step = ++num_in_step_}; }
+
 Status GlooCommunicator::send(int to, std::span<const std::byte> data) {
   CHECK(to != rank(), "a message to itself");
   if (const std::optional<Status> failure = link_->failure()) return *failure;
+  count_message();
   Peer& other = peer(to);
   while (!other.outgoing.empty() &&
-         (other.outgoing.size() >= kMaxOutgoing || other.outgoing_bytes + data.size() > options_.mailbox_bytes)) {
+         (other.outgoing.size() >= kMostAhead || other.outgoing_bytes + data.size() > options_.mailbox_bytes)) {
     RETURN_IF_ERROR(finish_oldest(to));
   }
   auto message = std::make_unique<Outgoing>();
@@ -277,6 +280,7 @@ Status GlooCommunicator::finish_oldest(int to) {
 
 Status GlooCommunicator::recv(int from, std::span<std::byte> data) {
   CHECK(from != rank(), "a message from itself");
+  count_message();
   RETURN_IF_ERROR(await_message(from, options_.rank_timeout));
   Peer& other = peer(from);
   const GroupCall theirs = other.message_in.call;

@@ -47,6 +47,7 @@ class GlooCommunicator final : public Communicator {
   Status barrier() override;
   Status send(int to, std::span<const std::byte> data) override;
   Status recv(int from, std::span<std::byte> data) override;
+  size_t mailbox_bytes() const override { return options_.mailbox_bytes; }
   Status await(int from) override;
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
   void begin_step(int64_t step) override;
@@ -98,6 +99,7 @@ class GlooCommunicator final : public Communicator {
   Status finish_sends(int other, size_t part_bytes);
   Status await_message(int from, std::optional<Duration> timeout);
   Status finish_oldest(int to);
+  void count_message();
   bool gives_part(int rank) const;
 
   void wake();
@@ -108,7 +110,7 @@ class GlooCommunicator final : public Communicator {
   Status fail_with(Status why);
 
   Options options_;
-  GroupCall call_;  // the last
+  GroupCall call_;  // the last, or the last message
   uint64_t num_calls_ = 0;
   int64_t step_ = 0, num_in_step_ = 0;
   std::atomic<int64_t> calls_ns_{0};

@@ -124,9 +124,13 @@ Status SharedCommunicator::check_same(int other) {
 
 // ---- Messages
 
+// For messages of errors.
+void SharedCommunicator::count_message() { call_ = {.step = step_, .number_in_step = ++num_in_step_}; }
+
 Status SharedCommunicator::send(int to, std::span<const std::byte> data) {
   CHECK(to != rank_, "a message to itself");
   if (const std::optional<Status> failure = group_.failure()) return *failure;
+  count_message();
   const uint64_t size = data.size();
   RETURN_IF_ERROR(put(to, std::as_bytes(std::span(&size, 1))));
   return put(to, data);
@@ -135,6 +139,7 @@ Status SharedCommunicator::send(int to, std::span<const std::byte> data) {
 Status SharedCommunicator::recv(int from, std::span<std::byte> data) {
   CHECK(from != rank_, "a message from itself");
   if (const std::optional<Status> failure = group_.failure()) return *failure;
+  count_message();
   uint64_t size = 0;
   RETURN_IF_ERROR(take(from, std::as_writable_bytes(std::span(&size, 1))));
   const uint64_t number = ++num_received_[static_cast<size_t>(from)];

@@ -39,6 +39,7 @@ class SharedCommunicator final : public Communicator {
   Status barrier() override;
   Status send(int to, std::span<const std::byte> data) override;
   Status recv(int from, std::span<std::byte> data) override;
+  size_t mailbox_bytes() const override { return group_.options().mailbox_bytes; }
   Status await(int from) override;
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
   void begin_step(int64_t step) override;
@@ -51,6 +52,7 @@ class SharedCommunicator final : public Communicator {
   Status run(CallKind kind, size_t bytes = 0, int root = 0);
   Status await_others(uint64_t number);
   Status check_same(int other);
+  void count_message();
   Status fail_with(Status why);
   Status wait(int other, Bell& bell, FunctionRef<bool()> is_there) {
     return wait(other, bell, is_there, options_.rank_timeout);
@@ -64,7 +66,7 @@ class SharedCommunicator final : public Communicator {
   Options options_;
   uint64_t num_calls_ = 0;  // made, the one in work included
   int64_t step_ = 0, num_in_step_ = 0;
-  GroupCall call_;  // the last
+  GroupCall call_;  // the last, or the last message
   std::array<std::span<const std::byte>, kMaxRanks> parts_;
   std::vector<uint64_t> num_received_;  // messages, by rank
   std::atomic<int64_t> calls_ns_{0};

@@ -31,6 +31,7 @@ class SubCommunicator final : public Communicator {
   Status barrier() override { return exchange(0).status(); }
   Status send(int to, std::span<const std::byte> data) override { return whole_.send(first_ + to, data); }
   Status recv(int from, std::span<std::byte> data) override { return whole_.recv(first_ + from, data); }
+  size_t mailbox_bytes() const override { return whole_.mailbox_bytes(); }
   Status await(int from) override { return whole_.await(first_ + from); }
   // Of the whole group.
   void set_rank_timeout(Duration timeout) override { whole_.set_rank_timeout(timeout); }

@@ -42,9 +42,11 @@ struct Totals {
 
 class History final {
  public:
-  History(uint64_t seed, FakeModelExecutor::Fault fault, bool is_verbose, Totals& totals)
+  History(uint64_t seed, int32_t max_in_flight, FakeModelExecutor::Fault fault, bool is_verbose, Totals& totals)
       : random_(seed), is_verbose_(is_verbose), totals_(totals), options_(random_options()) {
-    auto fake = std::make_unique<FakeModelExecutor>(options_.blocks);
+    options_.scheduler.max_steps_in_flight = max_in_flight;
+    if (max_in_flight > 1) options_.encode_slice = {};
+    auto fake = std::make_unique<FakeModelExecutor>(options_.blocks, max_in_flight);
     fake->break_by(fault);
     std::unique_ptr<Executor> executor = std::move(fake);
     if (seed % 2 == 1) executor = std::make_unique<LoopbackExecutor>(std::move(executor));
@@ -311,9 +313,10 @@ void print_seed(int) {
   std::abort();
 }
 
-std::string run_history(uint64_t seed, FakeModelExecutor::Fault fault, bool is_verbose, Totals& totals) {
+std::string run_history(uint64_t seed, int32_t max_in_flight, FakeModelExecutor::Fault fault, bool is_verbose,
+                        Totals& totals) {
   g_seed = static_cast<std::sig_atomic_t>(seed);
-  return History(seed, fault, is_verbose, totals).run();
+  return History(seed, max_in_flight, fault, is_verbose, totals).run();
 }
 
 uint64_t environment_number(const char* name, uint64_t fallback) {
@@ -357,7 +360,7 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   Totals totals;
   int num_failures = 0;
   for (uint64_t seed = first; seed <= last && num_failures < 5; ++seed) {
-    const std::string problem = run_history(seed, FakeModelExecutor::Fault::kNone, only > 0, totals);
+    const std::string problem = run_history(seed, 1, FakeModelExecutor::Fault::kNone, only > 0, totals);
     if (problem.empty()) continue;
     ++num_failures;
     ADD_FAILURE() << "TRANSEPT_PROPERTY_SEED=" << seed << "\n" << problem;
@@ -376,6 +379,38 @@ TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwn) {
   if (only == 0 && num_failures == 0) expect_coverage(totals);
 }
 
+// The same where several steps are in flight, as over a pipeline: no encode is cut then, and groups of equal inputs
+// wait for the one that encodes.
+TEST(EngineProperty, EveryRequestGetsTheAnswerThatIsItsOwnWithStepsInFlight) {
+  const auto previous = std::signal(SIGABRT, print_seed);
+  const uint64_t only = environment_number("TRANSEPT_PROPERTY_SEED", 0);
+  const uint64_t first = only > 0 ? only : 1;
+  const uint64_t last = only > 0 ? only : environment_number("TRANSEPT_PROPERTY_HISTORIES", kNumHistories / 4);
+  for (const int32_t max_in_flight : {2, 4}) {
+    Totals totals;
+    int num_failures = 0;
+    for (uint64_t seed = first; seed <= last && num_failures < 5; ++seed) {
+      const std::string problem = run_history(seed, max_in_flight, FakeModelExecutor::Fault::kNone, only > 0, totals);
+      if (problem.empty()) continue;
+      ++num_failures;
+      ADD_FAILURE() << max_in_flight << " in flight, TRANSEPT_PROPERTY_SEED=" << seed << "\n" << problem;
+    }
+    if (only > 0 || num_failures > 0) continue;
+    const int64_t few = totals.requests / 50;
+    EXPECT_LT(static_cast<double>(totals.too_close), 0.01 * static_cast<double>(totals.requests));
+    EXPECT_GT(totals.aborted, few);
+    EXPECT_GT(totals.beam_searches, 5 * few);
+    EXPECT_GT(totals.preempted - totals.swapped_out, few / 2);
+    EXPECT_GT(totals.swapped_in, few / 4);
+    EXPECT_GT(totals.open_tokens, 2 * few);
+    EXPECT_GT(totals.encoder_hits, few / 2);
+    EXPECT_GT(totals.accepted, 15 * few);
+    EXPECT_GT(totals.prefix_hits, few / 2);
+    EXPECT_GT(totals.evictions, few / 2);
+  }
+  std::signal(SIGABRT, previous);
+}
+
 // ---- The test can fail
 
 TEST(EngineProperty, NoticesWhatItIsThereFor) {
@@ -384,9 +419,18 @@ TEST(EngineProperty, NoticesWhatItIsThereFor) {
                             Fault::kReadsOneSlotLess}) {
     Totals totals;
     std::string problem;
-    for (uint64_t seed = 1; seed <= 60 && problem.empty(); ++seed) problem = run_history(seed, fault, false, totals);
+    for (uint64_t seed = 1; seed <= 60 && problem.empty(); ++seed) problem = run_history(seed, 1, fault, false, totals);
     EXPECT_NE(problem, "") << "fault " << static_cast<int>(fault);
   }
+}
+
+TEST(EngineProperty, NoticesTheRowsOfAnotherStep) {
+  Totals totals;
+  std::string problem;
+  for (uint64_t seed = 1; seed <= 60 && problem.empty(); ++seed) {
+    problem = run_history(seed, 2, FakeModelExecutor::Fault::kGivesTheNextStep, false, totals);
+  }
+  EXPECT_NE(problem, "");
 }
 
 // ---- What is computed once

@@ -12,6 +12,7 @@ LLMEngine::Options LLMEngine::Options::of(const ExecutorInfo& info) {
   options.scheduler.max_num_batched_tokens = info.max_num_batched_tokens;
   options.scheduler.max_num_encoder_tokens = info.max_num_encoder_tokens;
   options.scheduler.max_num_seqs = info.max_num_seqs;
+  options.scheduler.max_steps_in_flight = info.max_steps_in_flight;
   options.blocks.block_size = info.block_size;
   options.blocks.specs = info.tables;
   options.blocks.num_device_blocks = info.num_device_blocks;
@@ -24,11 +25,18 @@ LLMEngine::Options LLMEngine::Options::of(const ExecutorInfo& info) {
   return options;
 }
 
+Scheduler::Options LLMEngine::scheduler_options(const Options& options, bool has_draft_model) {
+  Scheduler::Options made = options.scheduler;
+  const bool cuts_encodes = options.encode_slice.mode != EncodeSliceOptions::Mode::kNone;
+  if (cuts_encodes || has_draft_model || options.remote.connector != nullptr) made.max_steps_in_flight = 1;
+  return made;
+}
+
 LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer,
                      const Clock& clock, DraftModel draft_model)
     : executor_(std::move(executor)),
       clock_(clock),
-      scheduler_(options.scheduler, options.blocks, clock),
+      scheduler_(scheduler_options(options, draft_model.executor != nullptr), options.blocks, clock),
       inputs_(scheduler_, options.blocks.share_identical_inputs, executor_->info()),
       remote_(options.remote.connector == nullptr
                   ? nullptr
@@ -37,6 +45,7 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       speculator_(options.speculation, executor_->info().spec, scheduler_, options.blocks, std::move(draft_model),
                   clock),
       encode_pacer_(options.encode_slice),
+      plans_(static_cast<size_t>(scheduler_.options().max_steps_in_flight)),
       trace_(options.max_trace_steps) {}
 
 Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
@@ -189,18 +198,39 @@ void LLMEngine::describe(EngineState& state) const {
 Status LLMEngine::step(std::vector<RequestOutput>& outputs) {
   const TimePoint begin = clock_.now();
   if (remote_ != nullptr) take_remote_inputs(outputs);
-  const bool has_plan = plan();
-  const bool has_more = !plan_.scheduled.without_rows.empty() && look_for_rows(outputs);
-  waits_for_rows_ = !has_plan && !has_more && remote_ != nullptr && remote_->num_asking_groups() > 0;
-  if (!has_plan) return check_progress();
+  RETURN_IF_ERROR(submit_all(outputs));
+  if (scheduler_.num_steps_in_flight() == 0) return check_progress();
   const size_t num_outputs_before = outputs.size();
   num_empty_steps_ = 0;
-  RETURN_IF_ERROR(execute());
-  update(outputs);
-  count_step(num_outputs_before, outputs, seconds(clock_.now() - begin));
+  const StepPlan& oldest = plans_[oldest_plan_];
+  if (const Status collected = executor_->collect(oldest.step, output_); !collected.ok()) return abandon(collected);
+  oldest_plan_ = (oldest_plan_ + 1) % plans_.size();
+  update(oldest, outputs);
+  count_step(oldest, num_outputs_before, outputs, seconds(clock_.now() - begin));
   scheduler_.free_finished_seq_groups();
   scheduler_.expire_cache();
   return ok_status();
+}
+
+// As many plans as can be made, and may be in flight.
+Status LLMEngine::submit_all(std::vector<RequestOutput>& outputs) {
+  for (bool has_plan = true; has_plan && scheduler_.may_schedule();) {
+    const auto num_in_flight = static_cast<size_t>(scheduler_.num_steps_in_flight());
+    StepPlan& next = plans_[(oldest_plan_ + num_in_flight) % plans_.size()];
+    next.step = static_cast<uint64_t>(stats_.num_steps) + num_in_flight;
+    has_plan = make_plan(next);
+    const bool has_more = !next.scheduled.without_rows.empty() && look_for_rows(next, outputs);
+    waits_for_rows_ = !has_plan && !has_more && remote_ != nullptr && remote_->num_asking_groups() > 0;
+    if (!has_plan) break;
+    if (const Status submitted = executor_->submit(next); !submitted.ok()) return abandon(submitted);
+  }
+  return ok_status();
+}
+
+// What the executor has failed at is as if it had not been planned.
+Status LLMEngine::abandon(const Status& why) {
+  scheduler_.abandon_plans();
+  return why;
 }
 
 TimePoint LLMEngine::next_step_time() const {
@@ -256,9 +286,9 @@ void LLMEngine::take_remote_inputs(std::vector<RequestOutput>& outputs) {
 // Requests whose turn has come and whose rows are not here: they were given up after a preemption by recompute, or are
 // those of a handle. Rows that were sent unasked cannot be asked for: the request ends, or it would wait here for ever.
 // Returns whether a group has become one to encode, which the next step may plan.
-bool LLMEngine::look_for_rows(std::vector<RequestOutput>& outputs) {
+bool LLMEngine::look_for_rows(const StepPlan& plan, std::vector<RequestOutput>& outputs) {
   bool has_more = false;
-  for (const GroupId group_id : plan_.scheduled.without_rows) {
+  for (const GroupId group_id : plan.scheduled.without_rows) {
     const SequenceGroup& group = *scheduler_.find(group_id);
     if (remote_->ask_again(group.request_id(), group.items())) continue;
     if (remote_->may_fall_back(group.items())) {
@@ -291,8 +321,8 @@ void LLMEngine::end_group(const std::string& request_id, const Status& why, std:
 }
 
 // Groups that feed rows have all their items in tables of their own.
-void LLMEngine::consume_inputs() {
-  for (const SequenceGroupMetadata& metadata : plan_.scheduled.groups) {
+void LLMEngine::consume_inputs(const StepPlan& plan) {
+  for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
     if (!metadata.is_prompt) continue;
     const SequenceGroup* group = scheduler_.find(metadata.group_id);
     // What has finished is over, or was the pass of an open token: the request proper reads the same rows.
@@ -303,19 +333,18 @@ void LLMEngine::consume_inputs() {
 }
 
 // False: there is nothing to do.
-bool LLMEngine::plan() {
+bool LLMEngine::make_plan(StepPlan& plan) {
   scheduler_.expire_cache();
   if (speculator_.model() != nullptr) speculator_.model()->expire_cache();
   inputs_.shared().collect_dropped();
   scheduler_.set_max_tokens_beside(encode_pacer_.max_tokens_beside(RowSource::kEncode),
                                    encode_pacer_.max_tokens_beside(RowSource::kResident));
-  scheduler_.schedule(plan_.scheduled);
-  if (plan_.scheduled.empty()) return false;
-  plan_.step = static_cast<uint64_t>(stats_.num_steps);
-  plan_.num_long_encode_tasks = encode_pacer_.slice_tasks(plan_.scheduled.long_encode.encode.source);
-  speculator_.draft(plan_.scheduled);
-  output_processor_.plan_rows(plan_);
-  speculator_.plan_captures(plan_);
+  scheduler_.schedule(plan.scheduled);
+  if (plan.scheduled.empty()) return false;
+  plan.num_long_encode_tasks = encode_pacer_.slice_tasks(plan.scheduled.long_encode.encode.source);
+  speculator_.draft(plan.scheduled);
+  output_processor_.plan_rows(plan);
+  speculator_.plan_captures(plan);
   return true;
 }
 
@@ -329,28 +358,23 @@ Status LLMEngine::check_progress() {
                                      " of ", scheduler_.blocks().num_device_blocks(), " KV blocks free"));
 }
 
-Status LLMEngine::execute() {
-  RETURN_IF_ERROR(executor_->submit(plan_));
-  return executor_->collect(plan_.step, output_);
-}
-
-void LLMEngine::update(std::vector<RequestOutput>& outputs) {
+void LLMEngine::update(const StepPlan& plan, std::vector<RequestOutput>& outputs) {
   const size_t num_outputs_before = outputs.size();
-  scheduler_.mark_computed(plan_.scheduled, output_.long_encode_ended);
-  encode_pacer_.count(plan_.scheduled, output_);
-  output_processor_.process(plan_, output_, outputs);
+  scheduler_.mark_computed(plan.scheduled, output_.long_encode_ended);
+  encode_pacer_.count(plan.scheduled, output_);
+  output_processor_.process(plan, output_, outputs);
   speculator_.take_rows(output_);
-  speculator_.count(plan_, output_, output_processor_.draft_outcomes(), stats_.drafts);
+  speculator_.count(plan, output_, output_processor_.draft_outcomes(), stats_.drafts);
   inputs_.close(num_outputs_before, outputs, [this](InputStage::Request request, const RequestOutput& opened) {
     return reopen(std::move(request), opened);
   });
-  if (remote_ != nullptr) consume_inputs();
+  if (remote_ != nullptr) consume_inputs(plan);
   output_.captured.clear();  // large, and unused from here on
   output_.captured_encodes.clear();
 }
 
-void LLMEngine::count_inputs() {
-  const SchedulerOutputs& scheduled = plan_.scheduled;
+void LLMEngine::count_inputs(const StepPlan& plan) {
+  const SchedulerOutputs& scheduled = plan.scheduled;
   stats_.num_encoder_cache_hits += scheduled.num_encoder_cache_hits;
   for (const PlannedEncode& encode : scheduled.encodes) count_encode(encode);
   if (scheduled.long_encode.begins) {
@@ -373,9 +397,10 @@ void LLMEngine::count_encode(const PlannedEncode& encode) {
   stats_.num_reencodes += again ? 1 : 0;
 }
 
-void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double step_seconds) {
-  const SchedulerOutputs& scheduled = plan_.scheduled;
-  trace_.begin_step(plan_.step, scheduled, step_seconds);
+void LLMEngine::count_step(const StepPlan& plan, size_t num_outputs_before, const std::vector<RequestOutput>& outputs,
+                           double step_seconds) {
+  const SchedulerOutputs& scheduled = plan.scheduled;
+  trace_.begin_step(plan.step, scheduled, step_seconds);
   for (size_t i = num_outputs_before; i < outputs.size(); ++i) {
     if (!outputs[i].finished) continue;
     trace_.add_finished(outputs[i].request_id);
@@ -387,8 +412,8 @@ void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestO
       if (group.is_prompt) trace_.add_started(scheduler_.find(group.group_id)->request_id());
     }
   }
-  int64_t num_sampled = 0;
-  for (const RowPlan& row : plan_.rows) num_sampled += row.target_token < 0 ? 1 : 0;
+  int64_t num_sampled = -output_processor_.num_skipped_samples();
+  for (const RowPlan& row : plan.rows) num_sampled += row.target_token < 0 ? 1 : 0;
   for (const OutputProcessor::DraftOutcome& outcome : output_processor_.draft_outcomes()) {
     num_sampled -= outcome.num_drafts + 1 - outcome.num_tokens;
   }
@@ -409,7 +434,7 @@ void LLMEngine::count_step(size_t num_outputs_before, const std::vector<RequestO
   stats_.decode_seconds += output_.decode_seconds;
   stats_.step_seconds += step_seconds;
   ++stats_.num_steps;
-  count_inputs();
+  count_inputs(plan);
 }
 
 }  // namespace transept

@@ -2,6 +2,10 @@
 // architecture. The engine knows no files, flags or wire formats: its caller passes an executor, the scheduler's
 // options, a tokenizer and a clock.
 //
+// Over a pipeline as many plans are in flight as it has stages: step() submits while a plan can be made, and collects
+// the oldest. Of all else one is (Scheduler::Options::max_steps_in_flight), also of a pipeline if inputs come from
+// elsewhere, encodes are cut, or a model drafts: these look at the step before.
+//
 // Not thread-safe: owned by one thread.
 #pragma once
 
@@ -83,9 +87,10 @@ class LLMEngine final : public StepEngine {
 
   StatusOr<RequestOutput> abort_request(const std::string& request_id) override;
 
-  // Runs one step. Appends to `outputs` the requests that finished, and the unfinished pieces of streamed requests:
-  // merge_delta of all pieces is the whole. Errors: the executor's; nothing is lost then. kInternal: requests wait, and
-  // the scheduler has planned nothing for kMaxEmptySteps steps.
+  // Runs one step: the oldest of those in flight, after new ones were submitted. Appends to `outputs` the requests that
+  // finished, and the unfinished pieces of streamed requests: merge_delta of all pieces is the whole. Errors: the
+  // executor's; nothing is lost then. kInternal: requests wait, and the scheduler has planned nothing for
+  // kMaxEmptySteps steps.
   Status step(std::vector<RequestOutput>& outputs) override;
 
   static constexpr int32_t kMaxEmptySteps = 1000;
@@ -116,19 +121,22 @@ class LLMEngine final : public StepEngine {
   Status add_checked(Request request);
   Status add_ready(Request request);
   void take_remote_inputs(std::vector<RequestOutput>& outputs);
-  bool look_for_rows(std::vector<RequestOutput>& outputs);
+  bool look_for_rows(const StepPlan& plan, std::vector<RequestOutput>& outputs);
   void encode_here(const std::string& request_id);
   void end_group(const std::string& request_id, const Status& why, std::vector<RequestOutput>& outputs);
-  void consume_inputs();
+  void consume_inputs(const StepPlan& plan);
   Status add_group(InputStage::Request request, const Continued* continued = nullptr);
   Status reopen(InputStage::Request request, const RequestOutput& opened);
-  bool plan();
+  static Scheduler::Options scheduler_options(const Options& options, bool has_draft_model);
+  Status submit_all(std::vector<RequestOutput>& outputs);
+  bool make_plan(StepPlan& plan);
   Status check_progress();
-  Status execute();
-  void update(std::vector<RequestOutput>& outputs);
-  void count_inputs();
+  Status abandon(const Status& why);
+  void update(const StepPlan& plan, std::vector<RequestOutput>& outputs);
+  void count_inputs(const StepPlan& plan);
   void count_encode(const PlannedEncode& encode);
-  void count_step(size_t num_outputs_before, const std::vector<RequestOutput>& outputs, double seconds);
+  void count_step(const StepPlan& plan, size_t num_outputs_before, const std::vector<RequestOutput>& outputs,
+                  double seconds);
 
   std::unique_ptr<Executor> executor_;
   const Clock& clock_;
@@ -141,7 +149,8 @@ class LLMEngine final : public StepEngine {
   Speculator speculator_;
   EncodePacer encode_pacer_;
   absl::flat_hash_map<std::string, GroupId> requests_;
-  StepPlan plan_;
+  std::vector<StepPlan> plans_;  // a ring, of as many as may be in flight
+  size_t oldest_plan_ = 0;       // of plans_; those in flight begin with it
   StepOutput output_;
   StepTrace trace_;
   Stats stats_;

@@ -196,62 +196,84 @@ void OutputProcessor::plan_sample(const SequenceGroup& group, const GroupState& 
                   row.edits);
 }
 
+// Null: it was aborted.
+OutputProcessor::GroupState* OutputProcessor::find(GroupId group_id) const {
+  const auto found = groups_.find(group_id);
+  return found == groups_.end() ? nullptr : found->second.get();
+}
+
 void OutputProcessor::process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& outputs) {
-  const TimePoint now = clock_.now();
   for (const PlannedEncode& encode : plan.scheduled.encodes) {
-    GroupState& state = *groups_.at(encode.group_id);
-    if (state.encode_s < 0) state.encode_s = output.encode_seconds;
+    GroupState* state = find(encode.group_id);
+    if (state != nullptr && state->encode_s < 0) state->encode_s = output.encode_seconds;
   }
   if (const LongEncode& encode = plan.scheduled.long_encode; encode.runs) {
     GroupState& state = *groups_.at(encode.encode.group_id);
     state.sliced_encode_s = (encode.begins ? 0 : state.sliced_encode_s) + output.encode_seconds;
     if (output.long_encode_ended && state.encode_s < 0) state.encode_s = state.sliced_encode_s;
   }
+  process_rows(plan, output);
+  for (size_t i = 0; i < plan.captures.size(); ++i) {
+    const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(plan.captures[i].group_idx)];
+    if (GroupState* state = find(metadata.group_id)) {
+      add_captured(plan.captures[i], output.captured[i], metadata, *state);
+    }
+  }
+  for (const CapturedEncode& encode : output.captured_encodes) {
+    GroupState* state = find(encode.group_id);
+    if (state == nullptr || !scheduler_.find(encode.group_id)->params().capture_encoder_output)
+      continue;  // others' ask
+    state->encoder_output.insert(state->encoder_output.end(), encode.values.begin(), encode.values.end());
+  }
+  for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
+    if (GroupState* state = find(metadata.group_id)) end_group(metadata, output, *state, outputs);
+  }
+}
+
+void OutputProcessor::process_rows(const StepPlan& plan, const StepOutput& output) {
+  const TimePoint now = clock_.now();
   draft_outcomes_.clear();
+  num_skipped_samples_ = 0;
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     const RowPlan& row = plan.rows[i];
     const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(row.group_idx)];
-    SequenceGroup& group = *scheduler_.find(metadata.group_id);
-    GroupState& state = *groups_.at(metadata.group_id);
-    if (!state.has_first_token && row.target_token < 0) {
-      state.has_first_token = true;
-      state.first_token = now;
+    GroupState* state = find(metadata.group_id);
+    if (state == nullptr) {
+      num_skipped_samples_ += row.target_token < 0 ? 1 : 0;
+      continue;
+    }
+    if (!state->has_first_token && row.target_token < 0) {
+      state->has_first_token = true;
+      state->first_token = now;
     }
     const SequenceData& data = metadata.seq_data[static_cast<size_t>(row.seq_idx)];
     if (data.num_drafts == 0) {
-      process_row(row, output.samples.rows[i], output, group, data, state);
+      process_row(row, output.samples.rows[i], output, *scheduler_.find(metadata.group_id), data, *state);
       continue;
     }
     const auto num_drafts = static_cast<size_t>(data.num_drafts);
-    process_drafted(metadata, data, std::span(output.samples.rows).subspan(i, num_drafts + 1), output);
+    process_drafted(metadata, data, std::span(output.samples.rows).subspan(i, num_drafts + 1), output, *state);
     i += num_drafts;
   }
-  for (size_t i = 0; i < plan.captures.size(); ++i) {
-    const SequenceGroupMetadata& metadata = plan.scheduled.groups[static_cast<size_t>(plan.captures[i].group_idx)];
-    add_captured(plan.captures[i], output.captured[i], metadata, *groups_.at(metadata.group_id));
+}
+
+// What the step's rows have made of the group: a result, or a piece of a streamed one. Forgets it if it has finished.
+void OutputProcessor::end_group(const SequenceGroupMetadata& metadata, const StepOutput& output, GroupState& state,
+                                std::vector<RequestOutput>& outputs) {
+  SequenceGroup& group = *scheduler_.find(metadata.group_id);
+  if (!state.beam_rows.empty()) advance_beams(output, group, state);
+  if (group.params().score_only && metadata.seq_data.size() == 1 && metadata.seq_data[0].sampled) {
+    scheduler_.finish_sequence(group, metadata.seq_data[0].seq_id, FinishReason::kLength);
   }
-  for (const CapturedEncode& encode : output.captured_encodes) {
-    if (!scheduler_.find(encode.group_id)->params().capture_encoder_output) continue;  // others asked for it
-    std::vector<float>& rows = groups_.at(encode.group_id)->encoder_output;
-    rows.insert(rows.end(), encode.values.begin(), encode.values.end());
-  }
-  for (const SequenceGroupMetadata& metadata : plan.scheduled.groups) {
-    SequenceGroup& group = *scheduler_.find(metadata.group_id);
-    GroupState& state = *groups_.at(metadata.group_id);
-    if (!state.beam_rows.empty()) advance_beams(output, group, state);
-    if (group.params().score_only && metadata.seq_data.size() == 1 && metadata.seq_data[0].sampled) {
-      scheduler_.finish_sequence(group, metadata.seq_data[0].seq_id, FinishReason::kLength);
-    }
-    if (group.is_finished()) {
-      outputs.push_back(make_output(group, state));
-      groups_.erase(metadata.group_id);
-    } else if (state.stream != nullptr) {
-      RequestOutput piece;
-      piece.outputs = sampled_outputs(group, state);
-      if (piece.outputs.empty()) continue;
-      piece.request_id = group.request_id();
-      outputs.push_back(std::move(piece));
-    }
+  if (group.is_finished()) {
+    outputs.push_back(make_output(group, state));
+    groups_.erase(metadata.group_id);
+  } else if (state.stream != nullptr) {
+    RequestOutput piece;
+    piece.outputs = sampled_outputs(group, state);
+    if (piece.outputs.empty()) return;
+    piece.request_id = group.request_id();
+    outputs.push_back(std::move(piece));
   }
 }
 
@@ -278,9 +300,8 @@ void OutputProcessor::process_row(const RowPlan& row, const RowSample& sample, c
 
 // Token by token, as in steps of their own: what lies behind an end is dropped.
 void OutputProcessor::process_drafted(const SequenceGroupMetadata& metadata, const SequenceData& data,
-                                      std::span<const RowSample> samples, const StepOutput& output) {
+                                      std::span<const RowSample> samples, const StepOutput& output, GroupState& state) {
   SequenceGroup& group = *scheduler_.find(metadata.group_id);
-  GroupState& state = *groups_.at(metadata.group_id);
   Sequence& seq = *group.find(data.seq_id);
   const int32_t num_right = num_accepted(std::span(data.token_ids).last(static_cast<size_t>(data.num_drafts)), samples);
   int32_t num_tokens = 0;

@@ -47,9 +47,12 @@ class OutputProcessor final {
   // Of the last process(); valid until the next.
   std::span<const DraftOutcome> draft_outcomes() const { return draft_outcomes_; }
 
-  // Call after the step was executed. Ends sequences, appends finished requests to `outputs` and forgets them, and
-  // appends what is new of streamed requests. The finished output of a stream, too, holds only what was not sent
-  // before.
+  // Tokens of the last process() that no request got, as theirs were aborted.
+  int64_t num_skipped_samples() const { return num_skipped_samples_; }
+
+  // Call after the step was executed. Skips groups that were aborted since it was planned. Ends sequences, appends
+  // finished requests to `outputs` and forgets them, and appends what is new of streamed requests. The finished output
+  // of a stream, too, holds only what was not sent before.
   void process(const StepPlan& plan, const StepOutput& output, std::vector<RequestOutput>& outputs);
 
   // Returns what an aborted request has so far, in `output`. Returns false if there is no such group.
@@ -86,6 +89,10 @@ class OutputProcessor final {
     std::vector<BeamGroup::Row> beam_rows;                // of this step
   };
 
+  GroupState* find(GroupId group_id) const;
+  void process_rows(const StepPlan& plan, const StepOutput& output);
+  void end_group(const SequenceGroupMetadata& metadata, const StepOutput& output, GroupState& state,
+                 std::vector<RequestOutput>& outputs);
   void plan_group(const SequenceGroup& group, const GroupState& state, size_t group_idx, StepPlan& plan);
   void plan_drafted(const SequenceGroup& group, const GroupState& state, size_t group_idx, size_t seq_idx,
                     StepPlan& plan);
@@ -97,7 +104,7 @@ class OutputProcessor final {
   void plan_sample(const SequenceGroup& group, const GroupState& state, const Sequence& seq,
                    std::span<const int32_t> generated, int32_t sample_idx, RowPlan& row) const;
   void process_drafted(const SequenceGroupMetadata& metadata, const SequenceData& data,
-                       std::span<const RowSample> samples, const StepOutput& output);
+                       std::span<const RowSample> samples, const StepOutput& output, GroupState& state);
   void process_row(const RowPlan& row, const RowSample& sample, const StepOutput& output, SequenceGroup& group,
                    const SequenceData& data, GroupState& state);
   static void add_captured(const CapturePlan& capture, const CapturedRows& rows, const SequenceGroupMetadata& metadata,
@@ -119,6 +126,7 @@ class OutputProcessor final {
   int32_t vocab_size_;
   std::vector<int32_t> drafted_;  // of a sequence: its output and its drafts
   std::vector<DraftOutcome> draft_outcomes_;
+  int64_t num_skipped_samples_ = 0;
   absl::flat_hash_map<GroupId, std::unique_ptr<GroupState>> groups_;
 };
 

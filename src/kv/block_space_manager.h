@@ -65,7 +65,10 @@ class BlockSpaceManager final {
     std::optional<Duration> cache_ttl = std::nullopt;  // how long these and idle blocks stay at most; unset: for ever
     bool cache_prefixes = false;                       // see caches_prefixes()
     int32_t max_reserved_blocks = 0;  // of device blocks, what reservations may hold; groups are sized without them
-    bool track_freed_blocks = false;  // fills BlockMoves::freed_device and freed_host
+    // Whether a table is shared that the planned step writes. False: steps are in flight, and the one that reads it may
+    // do so before it is written.
+    bool shares_begun = true;
+    bool track_freed_blocks = false;                      // fills BlockMoves::freed_device and freed_host
     std::optional<uint64_t> shuffle_seed = std::nullopt;  // of the order of allocation
 
     // Errors: kInvalidArgument, naming the field and its range.
@@ -104,10 +107,11 @@ class BlockSpaceManager final {
   // num_blocks_ahead.
   // kNever: total - need < watermark + max_reserved_blocks; kOk: available - need >= watermark; else kLater.
   AllocStatus can_allocate(const Request& request) const;
-  // Whether request.shared[i] names an existing table that is written, or that this step writes before it is read.
+  // Whether request.shared[i] names an existing table that is written, or that this step writes before it is read
+  // (Options::shares_begun).
   bool shares(const Request& request, size_t i) const;
   bool shares_all(const Request& request) const;  // true also for a request without shared tables
-  // Whether one of the tables exists but is not written yet: a group that waits will share it.
+  // Whether one of the tables exists but cannot be shared yet: a group that waits will share it.
   bool awaits_shared(const Request& request) const;
   // The tokens of the table that request.shared[i] would find by its digest, in whatever state; 0: there is none.
   // Another number than it asks for: one digest, two lengths, and the request must not be allocated.
@@ -118,12 +122,14 @@ class BlockSpaceManager final {
 
   // Progress of writing a group's shared tables. begin: the planned step writes the rest of the table, which is neither
   // written nor begun, before it reads it. Then finish: the step was executed; or abandon: it was not, and the table is
-  // unwritten again. Both apply to all tables that have begun. A table that takes several steps (a long encode, several
-  // items) begins with the last of them.
+  // unwritten again. finish applies to the `count` tables that began first, abandon to all that have begun. A table
+  // that takes several steps (a long encode, several items) begins with the last of them.
   bool needs_write(GroupId group_id) const;            // some table of the group is neither written nor begun
   bool needs_write(GroupId group_id, size_t i) const;  // Request::shared[i] is; false: also if it was freed
   void begin_write(GroupId group_id, size_t i);        // REQUIRES: needs_write(group_id, i)
-  void finish_writes();
+  size_t num_begun_writes() const { return being_written_.size(); }
+  void finish_writes(size_t count);  // REQUIRES: count <= num_begun_writes()
+  void finish_writes() { finish_writes(num_begun_writes()); }
   void abandon_writes();
 
   // A pin allocates no blocks: the first group with this digest makes the tables. unpin() frees idle ones, unless they
@@ -314,6 +320,9 @@ class BlockSpaceManager final {
   int32_t num_needed_blocks(const Request& request) const;
   int32_t num_available_blocks(const Request& request) const;
   const SharedTable* find_shareable(const SharedRequest& request) const;
+  bool may_read(const SharedTable& table) const {
+    return table.state == WriteState::kWritten || (table.state == WriteState::kBegun && options_.shares_begun);
+  }
   const SharedTable* find_written_table(const ContentDigest& digest, int32_t spec) const;
   AllocStatus reserve_status(int32_t num_of_cap, int32_t num_of_pool) const;
   void count_reservation(SharedTable& table, int32_t change);
@@ -375,7 +384,7 @@ class BlockSpaceManager final {
   int32_t num_idle_prefix_blocks_ = 0;  // of these the idle blocks
   CacheCounts cache_counts_;
   TimePoint now_{};                     // of advance_to()
-  std::vector<int64_t> being_written_;  // keys of shared tables; some may be freed already
+  std::vector<int64_t> being_written_;  // keys of shared tables, in the order of begin; some may be freed already
   int64_t next_shared_ = 0;
   uint64_t next_reservation_ = 1;
   int32_t num_reserved_blocks_ = 0;

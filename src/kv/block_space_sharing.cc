@@ -20,7 +20,7 @@ const BlockSpaceManager::SharedTable* BlockSpaceManager::find_shareable(const Sh
 
 bool BlockSpaceManager::shares(const Request& request, size_t i) const {
   const SharedTable* table = find_shareable(request.shared[i]);
-  return table != nullptr && table->state != WriteState::kUnwritten;
+  return table != nullptr && may_read(*table);
 }
 
 int32_t BlockSpaceManager::find_tokens(const Request& request, size_t i) const {
@@ -38,7 +38,7 @@ bool BlockSpaceManager::shares_all(const Request& request) const {
 bool BlockSpaceManager::awaits_shared(const Request& request) const {
   return std::any_of(request.shared.begin(), request.shared.end(), [this](const SharedRequest& wanted) {
     const SharedTable* table = find_shareable(wanted);
-    return table != nullptr && table->state == WriteState::kUnwritten;
+    return table != nullptr && !may_read(*table);
   });
 }
 
@@ -143,12 +143,14 @@ void BlockSpaceManager::begin_write(GroupId group_id, size_t i) {
   being_written_.push_back(key);
 }
 
-void BlockSpaceManager::finish_writes() {
-  for (const int64_t key : being_written_) {
-    const auto entry = shared_tables_.find(key);
+void BlockSpaceManager::finish_writes(size_t count) {
+  CHECK(count <= being_written_.size(), "more writes end than have begun");
+  const auto end = being_written_.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto key = being_written_.begin(); key != end; ++key) {
+    const auto entry = shared_tables_.find(*key);
     if (entry != shared_tables_.end()) entry->second.state = WriteState::kWritten;
   }
-  being_written_.clear();
+  being_written_.erase(being_written_.begin(), end);
 }
 
 void BlockSpaceManager::abandon_writes() {

@@ -1,6 +1,6 @@
 // The engine's only door to its ranks: an Executor fans each step's plan out to them and brings the result
-// back. submit and collect are apart so that step k + 1 may be planned while k runs; with one rank on a CPU collect
-// runs the step.
+// back. submit and collect are apart so that step k + 1 may be planned, and begun, while k runs on another stage of a
+// pipeline; with one rank on a CPU collect runs the step.
 #pragma once
 
 #include <array>
@@ -35,6 +35,8 @@ struct ExecutorInfo {
   int32_t max_num_batched_tokens = 0;
   int32_t max_num_encoder_tokens = 0;
   int32_t max_num_injected_tokens = 0;  // rows of items that are encoded elsewhere; 0: none are taken from the pool
+  // Steps that may be submitted and not collected: the stages of a pipeline; 1 of all else.
+  int32_t max_steps_in_flight = 1;
   // The KV cache.
   int32_t block_size = 0;  // tokens of a block of the first spec of sequences
   // Of each of spec.kv, with its tokens a block; behind them that of remote items' rows, unless spec.kv has it.
@@ -82,7 +84,10 @@ class Executor {
   // Called by the thread that submits and collects from here on, before its first step.
   virtual void enter_thread() {}
 
-  // `plan` must not change until collect(plan.step) has returned. At most one step is in flight.
+  // `plan` must not change until collect(plan.step) has returned. Steps are executed in the order of submit(), block
+  // moves too, and are collected in it; at most ExecutorInfo::max_steps_in_flight are in flight. If more than one may
+  // be, no row of a plan reads what the plan's encodes write: that is there when the plan was collected. After an error
+  // no step is in flight.
   virtual Status submit(const StepPlan& plan) = 0;
   virtual Status collect(uint64_t step, StepOutput& output) = 0;
 

@@ -8,6 +8,9 @@
 // With a spec of items it is a decode instance's: rows of kFakeRowBytes are taken from there, and nothing is encoded
 // unless encode_too() allows it.
 //
+// With several steps in flight it does what the first stage of a pipeline does, where all is as late and as early as
+// can be: a step's rows are computed at once, in submit(), and what its encodes write comes in collect().
+//
 // Compiled into the tests of this folder only (fake_model_executor_testlib.cc). Not thread-safe.
 #pragma once
 
@@ -53,11 +56,12 @@ class FakeModelExecutor final : public Executor {
     kSkipsEncodes,
     kForgetsCrossTable,
     kReadsOneSlotLess,
-    kTakesNoRows
+    kTakesNoRows,
+    kGivesTheNextStep  // the samples of the step behind the one that is collected, if one is in flight
   };
 
   // Any number of specs of sequences and of groups, at least one of each, and at most one of items.
-  explicit FakeModelExecutor(const BlockSpaceManager::Options& blocks);
+  explicit FakeModelExecutor(const BlockSpaceManager::Options& blocks, int32_t max_steps_in_flight = 1);
 
   const ExecutorInfo& info() const override { return info_; }
   Status submit(const StepPlan& plan) override;
@@ -70,6 +74,17 @@ class FakeModelExecutor final : public Executor {
   void encode_too() { info_.spec.part = ModelPart::kWhole; }
 
  private:
+  struct InFlight {
+    explicit InFlight(const InputBatch::Limits& limits) : batch(limits) {}
+
+    const StepPlan* plan = nullptr;
+    InputBatch batch;
+    StepOutput output;  // with several steps in flight
+  };
+
+  bool has_several_steps() const { return info_.max_steps_in_flight > 1; }
+  void begin(InFlight& step);
+  void compute_rows(StepOutput& output);
   void apply_moves();
   void encode();
   void encode(const EncodeInputs& inputs);
@@ -85,7 +100,9 @@ class FakeModelExecutor final : public Executor {
   uint64_t& slot(size_t spec, int64_t index) const;
 
   ExecutorInfo info_;
-  InputBatch batch_;
+  std::vector<std::unique_ptr<InFlight>> steps_;  // a ring; those in flight begin with the oldest
+  size_t oldest_ = 0, num_in_flight_ = 0;
+  InputBatch* batch_ = nullptr;   // this and submitted_: of the step in work
   EncodeInputs long_encode_;      // under way, unless empty
   int64_t num_long_encoded_ = 0;  // of its positions
   std::unique_ptr<KvStorage> kv_;

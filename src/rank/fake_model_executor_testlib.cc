@@ -82,8 +82,10 @@ std::vector<std::byte> fake_rows(std::span<const int32_t> encoder) {
   return rows;
 }
 
-FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks)
-    : batch_(limits_of(blocks)), long_encode_(limits_of(blocks).encodes()) {
+FakeModelExecutor::FakeModelExecutor(const BlockSpaceManager::Options& blocks, int32_t max_steps_in_flight)
+    : long_encode_(limits_of(blocks).encodes()) {
+  info_.max_steps_in_flight = max_steps_in_flight;
+  for (int32_t i = 0; i < max_steps_in_flight; ++i) steps_.push_back(std::make_unique<InFlight>(limits_of(blocks)));
   info_.num_device_blocks = blocks.num_device_blocks;
   info_.num_host_blocks = blocks.num_host_blocks;
   info_.spec.alignment_heads.resize(kFakeAlignmentHeads);
@@ -126,21 +128,52 @@ uint64_t& FakeModelExecutor::slot(size_t spec, int64_t index) const {
 }
 
 Status FakeModelExecutor::submit(const StepPlan& plan) {
-  submitted_ = &plan;
+  CHECK(num_in_flight_ < steps_.size(), "a step more than may be in flight");
+  InFlight& step = *steps_[(oldest_ + num_in_flight_) % steps_.size()];
+  ++num_in_flight_;
+  step.plan = &plan;
+  if (!has_several_steps()) return ok_status();
+  CHECK(!plan.scheduled.long_encode.runs, "a long encode beside other steps");
+  begin(step);
+  compute_rows(step.output);
   return ok_status();
 }
 
 Status FakeModelExecutor::collect(uint64_t step, StepOutput& output) {
-  CHECK(submitted_ != nullptr && submitted_->step == step);
+  InFlight& oldest = *steps_[oldest_];
+  CHECK(num_in_flight_ > 0 && oldest.plan->step == step);
+  if (has_several_steps()) {
+    submitted_ = oldest.plan;
+    batch_ = &oldest.batch;
+    std::swap(output, oldest.output);
+    if (fault_ == Fault::kGivesTheNextStep && num_in_flight_ > 1) {
+      const size_t num_rows = output.samples.rows.size();
+      output.samples = steps_[(oldest_ + 1) % steps_.size()]->output.samples;
+      output.samples.rows.resize(num_rows);
+    }
+  } else {
+    begin(oldest);
+  }
   output.step = step;
-  apply_moves();
-  batch_.build(*submitted_, {kv_->layers()});
   encode_long(output);
   encode();
+  if (!has_several_steps()) compute_rows(output);
+  oldest_ = (oldest_ + 1) % steps_.size();
+  --num_in_flight_;
+  return ok_status();
+}
+
+void FakeModelExecutor::begin(InFlight& step) {
+  submitted_ = step.plan;
+  batch_ = &step.batch;
+  apply_moves();
+  batch_->build(*submitted_, {kv_->layers()});
+}
+
+void FakeModelExecutor::compute_rows(StepOutput& output) {
   write_rows();
   select_rows(output.samples);
   capture_rows(output.captured);
-  return ok_status();
 }
 
 void FakeModelExecutor::apply_moves() {
@@ -156,7 +189,7 @@ void FakeModelExecutor::apply_moves() {
 }
 
 void FakeModelExecutor::encode() {
-  for (const EncodeInputs& inputs : batch_.encodes()) {
+  for (const EncodeInputs& inputs : batch_->encodes()) {
     if (inputs.source() == RowSource::kResident) {
       const auto rows_spec = static_cast<size_t>(info_.rows_spec);
       const View<int64_t> slots = inputs.row_slots();
@@ -194,7 +227,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   const LongEncode& plan = submitted_->scheduled.long_encode;
   output.long_encode_ended = false;
   output.encode_seconds = 0;
-  for (const EncodeInputs& inputs : batch_.encodes()) {
+  for (const EncodeInputs& inputs : batch_->encodes()) {
     output.encode_seconds += static_cast<double>(inputs.batch().num_tokens());
   }
   if (!plan.runs || plan.begins) long_encode_.clear();
@@ -206,7 +239,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
   }
   const EncodeBatch& batch = long_encode_.batch();
   CHECK(!long_encode_.empty(), "no encode is under way");
-  CHECK(plan.to_the_end || batch_.encodes().empty(), "other items would overwrite the rows of the long encode");
+  CHECK(plan.to_the_end || batch_->encodes().empty(), "other items would overwrite the rows of the long encode");
   const bool takes = long_encode_.source() == RowSource::kResident;
   CHECK(takes || has_encoder(info_.spec.part), "a decode instance encodes");
   const int64_t end = plan.to_the_end ? batch.num_tokens() : std::min(num_long_encoded_ + 3, batch.num_tokens());
@@ -226,7 +259,7 @@ void FakeModelExecutor::encode_long(StepOutput& output) {
 
 // All rows of a step are written before any is read, as attention does it.
 void FakeModelExecutor::write_rows() {
-  const ForwardBatch& batch = batch_.forward();
+  const ForwardBatch& batch = batch_->forward();
   for (size_t row = 0; row < batch.input_ids.size(); ++row) {
     for (size_t spec = 0; spec < info_.tables.size(); ++spec) {
       if (info_.tables[spec].owner != TableOwner::kSequence) continue;
@@ -239,7 +272,7 @@ void FakeModelExecutor::write_rows() {
 const AttentionMetadata& FakeModelExecutor::attention_of(TableOwner owner) const {
   const auto spec = std::find_if(info_.tables.begin(), info_.tables.end(),
                                  [&](const TableSpec& table) { return table.owner == owner; });
-  return batch_.forward().attention[static_cast<size_t>(spec - info_.tables.begin())];
+  return batch_->forward().attention[static_cast<size_t>(spec - info_.tables.begin())];
 }
 
 // What the owner's tables hold for a position: the word of all specs, or none of theirs if they differ.
@@ -247,7 +280,7 @@ uint64_t FakeModelExecutor::read_word(TableOwner owner, int32_t seq, int32_t pos
   std::optional<uint64_t> word;
   for (size_t spec = 0; spec < info_.tables.size(); ++spec) {
     if (info_.tables[spec].owner != owner) continue;
-    const AttentionMetadata& metadata = batch_.forward().attention[spec];
+    const AttentionMetadata& metadata = batch_->forward().attention[spec];
     CHECK(metadata.block_size == info_.tables[spec].tokens_per_block);
     const int32_t place = seq * metadata.max_blocks_per_seq + position / metadata.block_size;
     const int64_t block = metadata.block_tables[static_cast<size_t>(place)];
@@ -270,9 +303,9 @@ uint64_t FakeModelExecutor::read(int32_t seq, int32_t num_tokens) const {
 }
 
 void FakeModelExecutor::select_rows(SampleOutput& output) {
-  const ForwardBatch& batch = batch_.forward();
+  const ForwardBatch& batch = batch_->forward();
   const AttentionMetadata& self = attention_of(TableOwner::kSequence);
-  const std::span<const RowRequest> requests = batch_.row_requests();
+  const std::span<const RowRequest> requests = batch_->row_requests();
   CpuDevice device{threads_};
   const Context context{device, arena_};
   output.rows.assign(requests.size(), RowSample{});
@@ -291,9 +324,9 @@ void FakeModelExecutor::select_rows(SampleOutput& output) {
     select_row(context, requests[i], scores, scratch_, sample,
                std::span(output.top).subspan(static_cast<size_t>(sample.top_begin)));
     const int32_t num_cross = attention_of(TableOwner::kGroup).seq_lens[static_cast<size_t>(seq)];
-    if (batch_.captured_row(i) < 0 || num_cross == 0) continue;
-    const int32_t captured = batch_.capture_rows()[static_cast<size_t>(row)];
-    CHECK(captured == batch_.captured_row(i) && captured < batch_.num_captured_rows());
+    if (batch_->captured_row(i) < 0 || num_cross == 0) continue;
+    const int32_t captured = batch_->capture_rows()[static_cast<size_t>(row)];
+    CHECK(captured == batch_->captured_row(i) && captured < batch_->num_captured_rows());
     sample.source_index = static_cast<int32_t>(state % static_cast<uint64_t>(num_cross));
   }
 }
@@ -312,12 +345,12 @@ void FakeModelExecutor::capture_rows(std::vector<CapturedRows>& captured) {
 // Of a decoder-only request: nothing.
 void FakeModelExecutor::capture_row(const CapturePlan& plan, int32_t head, int32_t row, CapturedRows& rows) {
   const AttentionMetadata& self = attention_of(TableOwner::kSequence);
-  const int32_t first_row = batch_.first_row(plan.group_idx, plan.seq_idx), packed_row = first_row + row;
+  const int32_t first_row = batch_->first_row(plan.group_idx, plan.seq_idx), packed_row = first_row + row;
   const auto seq =
       std::find(self.query_start_loc.begin(), self.query_start_loc.end(), first_row) - self.query_start_loc.begin();
   const int32_t num_positions = attention_of(TableOwner::kGroup).seq_lens[static_cast<size_t>(seq)];
   if (num_positions == 0) return;
-  CHECK(batch_.capture_rows()[static_cast<size_t>(packed_row)] >= 0, "the row is not captured");
+  CHECK(batch_->capture_rows()[static_cast<size_t>(packed_row)] >= 0, "the row is not captured");
   const int32_t context_len = self.context_lens[static_cast<size_t>(seq)];
   const uint64_t state = read(static_cast<int32_t>(seq), context_len + row + 1);
   const auto source = static_cast<int32_t>(state % static_cast<uint64_t>(num_positions));

@@ -1,5 +1,9 @@
 // Runs each step on all ranks that hold a model together: the first is the engine's, the others run run_rank(), as
 // threads or other processes. A group fails as one: what ends a rank is the error of every step from then on.
+//
+// submit() hands the plan to all ranks and runs the first rank's part of it up to the rows that the last stage of a
+// pipeline gives back; collect() takes these and chooses. So all stages work at the same time, each on a step of its
+// own.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +21,8 @@ class GroupExecutor final : public Executor {
  public:
   // `ranks` lives as long as the group: its owner may wait for the others' ends in its destructor. REQUIRES: the runner
   // is rank 0 of `ranks`, and the other ranks have called run_rank().
-  GroupExecutor(std::unique_ptr<EncoderDecoderModelRunner> runner, std::shared_ptr<Communicator> ranks)
-      : ranks_(std::move(ranks)), runner_(std::move(runner)) {}
-  // Tells the others to end.
+  GroupExecutor(std::unique_ptr<EncoderDecoderModelRunner> runner, std::shared_ptr<Communicator> ranks);
+  // Ends the steps in flight, which others may wait for, and tells all to end.
   ~GroupExecutor() override;
   GroupExecutor(const GroupExecutor&) = delete;
   GroupExecutor& operator=(const GroupExecutor&) = delete;
@@ -31,11 +34,20 @@ class GroupExecutor final : public Executor {
   ExecutorStats stats() const override;
 
  private:
+  struct Submitted {
+    const StepPlan* plan = nullptr;
+    StepOutput output;
+  };
+
   Status send(const StepPlan& plan);
+  Status begin(const StepPlan& plan);
+  Status end_next();
 
   std::shared_ptr<Communicator> ranks_;  // outlives the runner
   std::unique_ptr<EncoderDecoderModelRunner> runner_;
-  const StepPlan* submitted_ = nullptr;
+  std::vector<Submitted> steps_;  // a ring; those in flight begin with the oldest
+  size_t oldest_ = 0, num_in_flight_ = 0;
+  size_t num_ended_ = 0;  // of those in flight, the first: their outputs are there
   std::vector<std::byte> bytes_;
 };
 

@@ -15,15 +15,17 @@ namespace transept {
 
 class LoopbackExecutor final : public Executor {
  public:
-  explicit LoopbackExecutor(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {}
+  explicit LoopbackExecutor(std::unique_ptr<Executor> executor)
+      : executor_(std::move(executor)), plans_(static_cast<size_t>(executor_->info().max_steps_in_flight)) {}
 
   const ExecutorInfo& info() const override { return executor_->info(); }
   void enter_thread() override { executor_->enter_thread(); }
   Status submit(const StepPlan& plan) override {
+    StepPlan& decoded = plans_[num_plans_++ % plans_.size()];
     encode_plan(plan, bytes_);
-    RETURN_IF_ERROR(decode_plan(bytes_, plan_));
-    RETURN_IF_ERROR(check_plan(plan_, info()));
-    return executor_->submit(plan_);
+    RETURN_IF_ERROR(decode_plan(bytes_, decoded));
+    RETURN_IF_ERROR(check_plan(decoded, info()));
+    return executor_->submit(decoded);
   }
   Status collect(uint64_t step, StepOutput& output) override { return executor_->collect(step, output); }
   ExecutorStats stats() const override { return executor_->stats(); }
@@ -35,7 +37,8 @@ class LoopbackExecutor final : public Executor {
  private:
   std::unique_ptr<Executor> executor_;
   std::vector<std::byte> bytes_;
-  StepPlan plan_;
+  std::vector<StepPlan> plans_;  // a ring, of as many as may be in flight
+  size_t num_plans_ = 0;
 };
 
 }  // namespace transept

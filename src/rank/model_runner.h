@@ -55,6 +55,21 @@ class EncoderDecoderModelRunner final {
   // Errors: those of check_part(), nothing is executed then; the group of ranks has failed.
   Status execute(const StepPlan& plan, StepOutput& output);
 
+  // The halves of execute(). As many steps as info().max_steps_in_flight may have begun and not ended; they end in the
+  // order in which they began. The first rank's ends when it wants the step's results; what it has begun meanwhile does
+  // not read what the step's encodes write. plan and output have to stay until the end. Errors: as execute().
+  Status begin_step(const StepPlan& plan, StepOutput& output);
+  Status end_step();
+  // Whether the begun steps have to end before another one begins: the attention of rows that one of them captures is
+  // kept in one place.
+  bool must_end() const;
+  // Takes what the last stage of a pipeline has sent or will send to this rank, as far as it may be more than a sender
+  // can be ahead. Call before any message to other ranks: each would wait for the other. No-op elsewhere.
+  void make_way();
+  bool is_stage() const { return stage_ != nullptr; }
+  // Ranks [0, n) end a step when the first one does, and have to be told; the others when they have begun it.
+  int num_ranks_told_of_ends() const;
+
   // Executor::row_places(). Errors: kUnimplemented, the device's memory is not the host's.
   StatusOr<std::vector<std::span<std::byte>>> row_places(std::span<const BlockId> blocks, int32_t num_positions,
                                                          int32_t width);
@@ -88,15 +103,36 @@ class EncoderDecoderModelRunner final {
   int32_t tokens_per_block(const KvSpec& spec) const;
   size_t layer_bytes(const KvSpec& kv, int32_t num_tokens) const;
   KvStorage::Layout kv_layout(int32_t num_device_blocks, int32_t num_host_blocks) const;
+  // A step that has begun and not ended.
+  struct BegunStep {
+    std::unique_ptr<InputBatch> batch;
+    const StepPlan* plan = nullptr;
+    StepOutput* output = nullptr;
+    std::optional<Arena::Scope> scope;  // of `hidden`; none of a stage
+    TensorView hidden;                  // the rows to score, behind the last norm
+    // Of a stage that gets them from the last one: the encodes' rows, and what `hidden` views.
+    std::vector<float> encoded, returned;
+    bool has_returned = false;  // they are here
+  };
+  void make_steps();
+  BegunStep& begun_step(size_t i);
   Context make_context(Arena& arena, bool dry_run);
-  void run(Context& context, Context& encode_context, const StepPlan& plan, StepOutput& output);
-  void encode(Context& context, const EncodeInputs& inputs);
-  void count_encodes(const EncodeInputs& inputs);
+  void run(Context& context, Context& encode_context, BegunStep& step);
+  void choose(Context& context, BegunStep& step);
+  void encode(Context& context, const EncodeInputs& inputs, const TensorView& rows);
+  void write_encoded(Context& context, const EncodeInputs& inputs, const TensorView& rows);
+  void count_encodes(BegunStep& step, const EncodeInputs& inputs, const TensorView& rows);
   void poison_slots(std::span<const SlotRange> ranges);
   void decode(Context& context, const TensorView& hidden);
   void make_stage();
   void encode_stage(Context& context, const EncodeBatch& batch, Activations& state) const;
   void decode_stage(Context& context, const ForwardBatch& forward, Activations& state, const TensorView& hidden) const;
+  bool has_encoded() const { return stage_ == nullptr || stage_->has_encoded(); }
+  int64_t num_encoded_floats(const InputBatch& batch) const;
+  int64_t num_returned_floats(const InputBatch& batch) const;
+  void give_back(int64_t num_encoded, const TensorView& hidden);
+  void take_returned(BegunStep& step);
+  void end_encodes(Context& context, BegunStep& step);
   std::vector<std::vector<TensorView>> kv_of_all_layers(FunctionRef<TensorView(size_t spec, size_t place)> own) const;
   int32_t num_own_layers(const KvSpec& spec) const;
   bool has_kv_of(const KvSpec& spec, int32_t layer) const;
@@ -109,7 +145,8 @@ class EncoderDecoderModelRunner final {
   void gather_captured();
   void write_alignments(StepOutput& output) const;
   void write_captures(const StepPlan& plan, StepOutput& output);
-  TensorView rows_of(const EncodeInputs& inputs) const;
+  // In the encoder's buffer.
+  TensorView rows_of(const EncodeInputs& inputs, int64_t first_float = 0) const;
   void take_rows(Context& context, const EncodeInputs& inputs) const;
   void round_rows(const TensorView& rows) const;
   const Model& model() const { return *loaded_.model; }
@@ -123,7 +160,6 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Device> device_;
   std::unique_ptr<const Selector> selector_;
   LoadedRankModel loaded_;  // its model is shared by all replicas, which only read it
-  std::unique_ptr<InputBatch> batch_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
@@ -132,11 +168,16 @@ class EncoderDecoderModelRunner final {
   std::vector<std::vector<TensorView>> kv_views_;
   std::vector<std::span<const TensorView>> kv_spans_;
   std::unique_ptr<GroupShortlists> shortlists_;  // null: the model has none; borrows the model
-  DeviceBuffer encoder_buffer_;                  // the rows of the encode that runs, until they are written
+  // The rows of the encode that runs, until they are written; of the last stage, those of a step until it gives them
+  // back.
+  DeviceBuffer encoder_buffer_;
   // CrossCapture::out on the host, and, where that is elsewhere, on the device: outside the arena, as hardly any step
   // wants it.
   std::vector<float> captured_;
   DeviceBuffer captured_there_;
+  std::vector<BegunStep> steps_;  // a ring
+  size_t oldest_step_ = 0, num_begun_ = 0;
+  InputBatch* batch_ = nullptr;  // of the step in work
   std::unique_ptr<LongEncodeRun> long_encode_;
   OpCounters counters_;
   ExecutorInfo info_;

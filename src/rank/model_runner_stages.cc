@@ -38,16 +38,16 @@ std::vector<std::vector<TensorView>> EncoderDecoderModelRunner::kv_of_all_layers
   return views;
 }
 
-// All stages have the rows in the end: each writes the cross KV of its own layers.
+// The rows go on through all stages: behind the last one that has a layer of the encode each has them whole, and writes
+// the cross KV of its own layers. The stages before get them when the step ends.
 void EncoderDecoderModelRunner::encode_stage(Context& context, const EncodeBatch& batch, Activations& state) const {
   const bool talks = !context.dry_run;
+  if (talks && !stage_->place().is_first()) stage_->take(state.x).IgnoreError();
   if (stage_->encodes()) {
     state.next_layer = loaded_.own.encoder.begin;
-    if (talks && !stage_->place().is_first()) stage_->take(state.x).IgnoreError();
     model().encode(context, batch, loaded_.own.encoder, state);
-    if (talks && !stage_->ends_encodes()) stage_->hand_on(state.x).IgnoreError();
   }
-  if (talks) stage_->share_encoded(state.x).IgnoreError();
+  if (talks && !stage_->place().is_last()) stage_->hand_on(state.x).IgnoreError();
 }
 
 void EncoderDecoderModelRunner::decode_stage(Context& context, const ForwardBatch& forward, Activations& state,
@@ -66,7 +66,95 @@ void EncoderDecoderModelRunner::decode_stage(Context& context, const ForwardBatc
   } else if (talks) {
     stage_->hand_on(state.x).IgnoreError();
   }
-  if (talks) stage_->return_hidden(hidden).IgnoreError();
+}
+
+// ---- Back to the first stage
+
+namespace {
+
+TensorView line_of(float* begin, int64_t count) { return {begin, DType::kFloat32, {1, count}}; }
+
+}  // namespace
+
+int64_t EncoderDecoderModelRunner::num_encoded_floats(const InputBatch& batch) const {
+  int64_t count = 0;
+  for (const EncodeInputs& inputs : batch.encodes()) count += rows_of(inputs).num_elements();
+  return count;
+}
+
+int64_t EncoderDecoderModelRunner::num_returned_floats(const InputBatch& batch) const {
+  const int64_t num_rows = std::ssize(batch.forward().logits_rows);
+  return num_rows * spec().d_model + (stage_->returns_encoded() ? num_encoded_floats(batch) : 0);
+}
+
+// At the end of a step, when all rows of it have come: the first stage then sends nothing more of this step, and may be
+// waited for.
+void EncoderDecoderModelRunner::give_back(int64_t num_encoded, const TensorView& hidden) {
+  if (stage_->place().is_last()) {
+    stage_->give_back(line_of(reinterpret_cast<float*>(encoder_buffer_.data()), num_encoded)).IgnoreError();
+    stage_->give_back(hidden).IgnoreError();
+  }
+  if (stage_->place().is_first() || batch_->num_captured_rows() == 0) return;
+  fetch_captured();
+  gather_captured();
+  captured_ = {};
+}
+
+// No-op if they are here, and on all stages but the first.
+void EncoderDecoderModelRunner::take_returned(BegunStep& step) {
+  if (!stage_->place().is_first() || step.has_returned) return;
+  const InputBatch& batch = *step.batch;
+  const int64_t num_encoded = stage_->returns_encoded() ? num_encoded_floats(batch) : 0;
+  step.encoded.resize(static_cast<size_t>(num_encoded));
+  stage_->take_back(line_of(step.encoded.data(), num_encoded)).IgnoreError();
+  const int64_t num_rows = std::ssize(batch.forward().logits_rows);
+  step.returned.resize(static_cast<size_t>(num_rows * spec().d_model));
+  step.hidden = TensorView(step.returned.data(), DType::kFloat32, {num_rows, spec().d_model});
+  stage_->take_back(step.hidden).IgnoreError();
+  step.has_returned = true;
+}
+
+void EncoderDecoderModelRunner::make_way() {
+  if (stage_ == nullptr || !stage_->place().is_first()) return;
+  constexpr size_t kOfMessages = 64;  // what says their sizes
+  const auto bytes_of = [&](const BegunStep& step) {
+    return step.has_returned ? 0 : static_cast<size_t>(num_returned_floats(*step.batch)) * sizeof(float) + kOfMessages;
+  };
+  size_t owed = 0;
+  for (size_t i = 0; i < num_begun_; ++i) owed += bytes_of(begun_step(i));
+  for (size_t i = 0; i < num_begun_ && owed > stage_->bytes_ahead(); ++i) {
+    owed -= bytes_of(begun_step(i));
+    take_returned(begun_step(i));
+  }
+}
+
+// The stages before the last one that encodes have the rows now: each writes the cross KV of its own layers.
+void EncoderDecoderModelRunner::end_encodes(Context& context, BegunStep& step) {
+  if (has_encoded() || batch_->encodes().empty()) return;
+  const int64_t num_floats = num_encoded_floats(*batch_);
+  float* rows = step.encoded.data();
+  if (!stage_->place().is_first()) {
+    rows = reinterpret_cast<float*>(encoder_buffer_.data());
+    stage_->take(line_of(rows, num_floats)).IgnoreError();
+  }
+  if (stage_->passes_encoded()) stage_->hand_on(line_of(rows, num_floats)).IgnoreError();
+  for (const EncodeInputs& inputs : batch_->encodes()) {
+    TensorView own = rows_of(inputs);
+    own.raw = rows;
+    write_encoded(context, inputs, own);
+    count_encodes(step, inputs, own);
+    rows += own.num_elements();
+  }
+}
+
+bool EncoderDecoderModelRunner::must_end() const {
+  if (num_begun_ == 0) return false;
+  const BegunStep& newest = steps_[(oldest_step_ + num_begun_ - 1) % steps_.size()];
+  return newest.batch->num_captured_rows() > 0;
+}
+
+int EncoderDecoderModelRunner::num_ranks_told_of_ends() const {
+  return stage_ == nullptr ? 0 : stage_->num_ranks_told_of_ends();
 }
 
 }  // namespace transept

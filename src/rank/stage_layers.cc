@@ -269,7 +269,7 @@ std::string stages_text(const std::vector<StageLayers>& stages) {
   return str_cat(stages.size(), " stages of ",
                  divides_encoder ? str_cat("encoder layers ", layers(&StageLayers::encoder), " and ") : "",
                  "decoder layers ", layers(&StageLayers::decoder), divides_encoder ? "" : ", the encoder on the first",
-                 "; one step is in flight at a time");
+                 "; up to ", stages.size(), " steps are in flight");
 }
 
 }  // namespace transept

@@ -58,7 +58,7 @@ StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_s
 // flag, the numbers and what would do: more stages than decoder layers; counts that do not add up.
 StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCounts* asked);
 
-// "2 stages of encoder layers 6 + 6 and decoder layers 5 + 7; one step is in flight at a time".
+// "2 stages of encoder layers 6 + 6 and decoder layers 5 + 7; up to 2 steps are in flight".
 std::string stages_text(const std::vector<StageLayers>& stages);
 
 }  // namespace transept

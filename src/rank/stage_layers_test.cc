@@ -136,7 +136,7 @@ TEST(StageLayers, LayersMayBeChosen) {
   EXPECT_EQ((*stages)[1].decoder.begin, 1);
   EXPECT_EQ((*stages)[1].decoder.end, 4);
   EXPECT_EQ(stages_text(*stages),
-            "2 stages of encoder layers 3 + 0 and decoder layers 1 + 3; one step is in flight at a time");
+            "2 stages of encoder layers 3 + 0 and decoder layers 1 + 3; up to 2 steps are in flight");
   const auto decoder_alone = parse_pipeline_layers("1,3", 2);
   ASSERT_TRUE(decoder_alone.ok());
   EXPECT_THAT(loads(of, *cut_layers(of, 2, &*decoder_alone)), ElementsAre(3, 4)) << "the encoder's are cut beside them";

@@ -35,19 +35,6 @@ Status StageLinks::recv(int32_t stage, const TensorView& x) const {
   return x.num_elements() == 0 ? ok_status() : all_.recv(rank_of(stage), bytes_of(x));
 }
 
-Status StageLinks::share_encoded(const TensorView& rows) const {
-  if (!ends_encodes()) return recv(num_encoding_ - 1, rows);
-  for (int32_t stage = 0; stage < place_.num_stages; ++stage) {
-    if (stage != place_.stage) RETURN_IF_ERROR(send(stage, rows));
-  }
-  return ok_status();
-}
-
-Status StageLinks::return_hidden(const TensorView& hidden) const {
-  if (place_.is_last()) return send(0, hidden);
-  return place_.is_first() ? recv(place_.num_stages - 1, hidden) : ok_status();
-}
-
 Status StageLinks::add_to_first(std::span<float> values) const {
   if (all_.rank() > 0) return all_.send(0, std::as_bytes(values));
   std::vector<float> theirs(values.size());

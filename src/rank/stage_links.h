@@ -2,10 +2,15 @@
 // that has the same place among its stage's ranks. A stage's ranks are neighbours: rank = stage * ranks of a stage +
 // place.
 //
-// Errors are the group's, which stays ended: a step ends with a barrier, which says so again. Owned by the runner and
-// used by its thread. Not thread-safe.
+// Messages go from a stage to the next one, and from the last to the first; so the first may wait for any but the last,
+// if it takes what that one sends before that is more than a sender can be ahead (EncoderDecoderModelRunner::make_way).
+//
+// Errors are the group's, which stays ended: status() says so again. Owned by the runner and used by its thread. Not
+// thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,17 +45,29 @@ class StageLinks final {
   // The ranks of this stage; null: there is one.
   Communicator* ranks() const { return ranks_.get(); }
   bool encodes() const { return place_.stage < num_encoding_; }
-  bool ends_encodes() const { return place_.stage + 1 == num_encoding_; }
+  // Whether an encode's rows are whole behind this stage's layers of it: not on stages before the last one that
+  // encodes.
+  bool has_encoded() const { return place_.stage + 1 >= num_encoding_; }
+  // Whether some stage gets them at a step's end: by way of the first one, which has them from the last.
+  bool returns_encoded() const { return num_encoding_ > 1; }
+  // Whether the next stage gets them from this one then.
+  bool passes_encoded() const { return place_.stage + 2 < num_encoding_; }
+  // The ranks before this number have something to do at a step's end: those of the first stage choose, and stages get
+  // encodes' rows.
+  int num_ranks_told_of_ends() const { return std::max(num_encoding_ - 1, 1) * place_.ranks.count; }
 
-  // Rows between two layers: from the previous stage, to the next one. x: float32, whole rows.
+  // Rows between two layers, or an encode's: from the previous stage, to the next one. x: float32, whole rows.
   Status take(const TensorView& x) const { return recv(place_.stage - 1, x); }
   Status hand_on(const TensorView& x) const { return send(place_.stage + 1, x); }
-  // An encode's rows, from the stage that ends encodes to all others.
-  Status share_encoded(const TensorView& rows) const;
-  // The input of the output layer, from the last stage to the first one. The stages between do nothing.
-  Status return_hidden(const TensorView& hidden) const;
+  // From the last stage to the first one: the input of the output layer, and the rows of encodes.
+  Status give_back(const TensorView& x) const { return send(0, x); }
+  Status take_back(const TensorView& x) const { return recv(place_.num_stages - 1, x); }
+  // Bytes that a sender can be ahead of a receiver.
+  size_t bytes_ahead() const { return all_.mailbox_bytes(); }
   // Adds what all ranks have to that of the first rank, in the order of ranks. The others' stay as they are.
   Status add_to_first(std::span<float> values) const;
+  // The group's error; ok: it has not ended.
+  Status status() const { return all_.failure().value_or(ok_status()); }
 
  private:
   Status send(int32_t stage, const TensorView& x) const;

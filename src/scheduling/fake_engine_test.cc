@@ -276,17 +276,33 @@ uint64_t FakeModel::read(const SequenceGroupMetadata& group, size_t seq_idx) {
   return state;
 }
 
-// All rows of a step are written before any is read, as attention does it.
-std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
+FakeModel::States FakeModel::execute(const SchedulerOutputs& plan) {
   apply(plan.moves);
   encode_long(plan.long_encode);
   CHECK(!long_encode_.runs || plan.encodes.empty(), "a whole encode in the midst of a long one");
+  encode_all(plan);
+  return compute_rows(plan);
+}
+
+FakeModel::States FakeModel::begin(const SchedulerOutputs& plan) {
+  CHECK(!plan.long_encode.runs, "a long encode beside other steps");
+  apply(plan.moves);
+  return compute_rows(plan);
+}
+
+void FakeModel::end(const SchedulerOutputs& plan) { encode_all(plan); }
+
+void FakeModel::encode_all(const SchedulerOutputs& plan) {
   for (const PlannedEncode& planned : plan.encodes) {
     encode(planned, 0, planned.token_ids.size());
     ++num_encodes_;
   }
+}
+
+// All rows of a step are written before any is read, as attention does it.
+FakeModel::States FakeModel::compute_rows(const SchedulerOutputs& plan) {
   for (const SequenceGroupMetadata& group : plan.groups) write_rows(group);
-  std::map<SeqId, uint64_t> states;
+  States states;
   for (const SequenceGroupMetadata& group : plan.groups) {
     for (size_t s = 0; s < group.seq_data.size(); ++s) {
       const uint64_t state = read(group, s);
@@ -299,7 +315,9 @@ std::map<SeqId, uint64_t> FakeModel::execute(const SchedulerOutputs& plan) {
 // ---- The engine
 
 FakeEngine::FakeEngine(const Scheduler::Options& options, const BlockSpaceManager::Options& block_options)
-    : scheduler_(options, block_options, clock_), model_(block_options) {}
+    : scheduler_(options, block_options, clock_),
+      model_(block_options),
+      steps_(static_cast<size_t>(options.max_steps_in_flight)) {}
 
 Status FakeEngine::add(GroupId id, const FakeRequest& request) {
   SequenceGroup::Init init;
@@ -319,23 +337,41 @@ bool FakeEngine::abort(GroupId id) {
   return scheduler_.abort_seq_group(id);
 }
 
+bool FakeEngine::step() {
+  if (!has_several_steps()) return begin_step() && finish_step();
+  while (scheduler_.may_schedule() && begin_step()) {
+  }
+  return scheduler_.num_steps_in_flight() > 0 && finish_step();
+}
+
 bool FakeEngine::begin_step() {
-  scheduler_.schedule(plan_);
+  const auto num_in_flight = static_cast<size_t>(has_several_steps() ? scheduler_.num_steps_in_flight() : 0);
+  newest_ = (oldest_ + num_in_flight) % steps_.size();
+  Step& step = steps_[newest_];
+  scheduler_.schedule(step.plan);
   clock_.advance(std::chrono::milliseconds(1));
-  return !plan_.empty();
+  if (step.plan.empty()) return false;
+  if (has_several_steps()) step.states = model_.begin(step.plan);
+  return true;
 }
 
 bool FakeEngine::finish_step() {
-  const std::map<SeqId, uint64_t> states = model_.execute(plan_);
-  scheduler_.mark_computed(plan_, model_.long_encode_ended());
-  for (const SequenceGroupMetadata& metadata : plan_.groups) update(metadata, states);
+  Step& step = steps_[oldest_];
+  oldest_ = (oldest_ + 1) % steps_.size();
+  if (has_several_steps()) {
+    model_.end(step.plan);
+  } else {
+    step.states = model_.execute(step.plan);
+  }
+  scheduler_.mark_computed(step.plan, model_.long_encode_ended());
+  for (const SequenceGroupMetadata& metadata : step.plan.groups) update(metadata, step.states);
   scheduler_.free_finished_seq_groups();
   return true;
 }
 
 void FakeEngine::update(const SequenceGroupMetadata& metadata, const std::map<SeqId, uint64_t>& states) {
   SequenceGroup* found = scheduler_.find(metadata.group_id);
-  if (found == nullptr) return;  // aborted since it was planned
+  if (found == nullptr || found->is_finished()) return;  // aborted since it was planned
   SequenceGroup& group = *found;
   for (const SequenceData& data : metadata.seq_data) {
     for (int32_t row = data.first_logits_row; row < static_cast<int32_t>(data.token_ids.size()); ++row) {

@@ -39,8 +39,14 @@ class FakeModel final {
  public:
   explicit FakeModel(const BlockSpaceManager::Options& options);
 
-  // Executes a plan; returns the hash of each sampled sequence's last row. CHECKs that the slots hold the right tokens.
-  std::map<SeqId, uint64_t> execute(const SchedulerOutputs& plan);
+  // Hashes of each sampled sequence's last row.
+  using States = std::map<SeqId, uint64_t>;
+  // Executes a plan. CHECKs that the slots hold the right tokens.
+  States execute(const SchedulerOutputs& plan);
+  // The same where plans overlap, as on the first stage of a pipeline: a plan's rows are computed at once, and what its
+  // encodes write comes when it ends. REQUIRES: no long encodes.
+  States begin(const SchedulerOutputs& plan);
+  void end(const SchedulerOutputs& plan);
 
   // Sets the positions of a long encode that each step computes.
   void set_pace(size_t num_positions) { pace_ = num_positions; }
@@ -57,6 +63,8 @@ class FakeModel final {
   void apply(const BlockMoves& moves);
   void encode(const PlannedEncode& encode, size_t begin, size_t end);
   void encode_long(const LongEncode& encode);
+  void encode_all(const SchedulerOutputs& plan);
+  States compute_rows(const SchedulerOutputs& plan);
   void write_rows(const SequenceGroupMetadata& group);
   void splice(const PlannedSplice& splice, const SequenceGroupMetadata& group);
   uint64_t read(const SequenceGroupMetadata& group, size_t seq_idx);
@@ -87,13 +95,22 @@ class FakeEngine final {
 
   Status add(GroupId id, const FakeRequest& request);
   bool abort(GroupId id);
-  // Runs one step; returns false if there was nothing to do. results() has the texts of groups that ended.
-  bool step() { return begin_step() && finish_step(); }
-  // The two halves of a step: planning; execution and update. Calls between them happen in the middle of a step.
+  // Runs one step, the oldest of as many as can begin; returns false if there was nothing to do. results() has the
+  // texts of groups that ended.
+  bool step();
+  // The two halves of a step: planning; execution and update of the oldest in flight. Calls between them happen in the
+  // middle of a step.
   bool begin_step();
   bool finish_step();
 
-  const SchedulerOutputs& plan() const { return plan_; }
+  // That begun last.
+  const SchedulerOutputs& plan() const { return steps_[newest_].plan; }
+  // Of those in flight, oldest first.
+  const SchedulerOutputs& plan_in_flight(int32_t i) const {
+    return steps_[(oldest_ + static_cast<size_t>(i)) % steps_.size()].plan;
+  }
+  // The executor has failed: Scheduler::abandon_plans().
+  void lose_steps() { scheduler_.abandon_plans(); }
   const std::map<GroupId, Texts>& results() const { return results_; }
   Scheduler& scheduler() { return scheduler_; }
   FakeModel& model() { return model_; }
@@ -102,6 +119,12 @@ class FakeEngine final {
   const std::map<GroupId, std::vector<int32_t>>& prompt_rows() const { return prompt_rows_; }
 
  private:
+  struct Step {
+    SchedulerOutputs plan;
+    FakeModel::States states;  // where several may be in flight
+  };
+
+  bool has_several_steps() const { return steps_.size() > 1; }
   void update(const SequenceGroupMetadata& metadata, const std::map<SeqId, uint64_t>& sampled);
   void update_samples(SequenceGroup& group, const std::map<SeqId, uint64_t>& sampled);
   void update_beams(SequenceGroup& group, const std::map<SeqId, uint64_t>& sampled);
@@ -110,7 +133,8 @@ class FakeEngine final {
   FakeClock clock_;
   Scheduler scheduler_;
   FakeModel model_;
-  SchedulerOutputs plan_;
+  std::vector<Step> steps_;  // a ring; those in flight begin with the oldest
+  size_t oldest_ = 0, newest_ = 0;
   std::map<GroupId, Texts> results_;
   std::map<GroupId, std::vector<int32_t>> prompt_rows_;
   std::map<GroupId, std::vector<SeqId>> beams_;  // best first

@@ -2,6 +2,7 @@
 // must give on its own, with the scheduler's invariants checked after every operation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -17,13 +18,18 @@ struct Totals {
   int64_t chunks = 0, copies = 0, hits = 0, idle_hits = 0, reclaimed = 0, lost = 0, lost_encodes = 0;
   int64_t several = 0, in_several_steps = 0, encodes_without_rows = 0, spliced = 0;
   int64_t of_several_specs = 0, written_in_part = 0;
+  int64_t overlapped = 0, aborted_in_flight = 0;
   int64_t long_begun = 0, long_went_on = 0, long_ended = 0, long_dropped = 0, long_to_the_end = 0;
 };
 
 class History {
  public:
-  History(uint64_t seed, Totals& totals)
-      : random_(seed), totals_(totals), block_options_(random_blocks()), engine_(random_options(), block_options_) {}
+  History(uint64_t seed, Totals& totals, int32_t max_steps_in_flight = 1)
+      : random_(seed),
+        totals_(totals),
+        max_in_flight_(max_steps_in_flight),
+        block_options_(random_blocks()),
+        engine_(random_options(), block_options_) {}
 
   Status run(int num_operations) {
     for (int i = 0; i < num_operations; ++i) {
@@ -35,13 +41,13 @@ class History {
       } else if (choice == 4 && draw(0, 2) == 0) {
         pin();
       } else {
-        RETURN_IF_ERROR(step());
+        RETURN_IF_ERROR(max_in_flight_ > 1 ? overlapping_step() : step());
       }
       RETURN_IF_ERROR(engine_.scheduler().check_invariants());
     }
     for (int i = 0; engine_.scheduler().has_unfinished(); ++i) {
       if (i > 20000) return absl::InternalError("it never ends");
-      RETURN_IF_ERROR(step());
+      RETURN_IF_ERROR(max_in_flight_ > 1 ? overlapping_step() : step());
       RETURN_IF_ERROR(engine_.scheduler().check_invariants());
     }
     if (!requests_.empty()) return absl::InternalError("a request was lost");
@@ -92,6 +98,7 @@ class History {
     options.max_num_batched_tokens = options.max_num_seqs + draw(0, 20);
     options.max_num_encoder_tokens = draw(8, 40);
     options.preemption_mode = static_cast<PreemptionMode>(draw(0, 2));
+    options.max_steps_in_flight = max_in_flight_;
     return options;
   }
 
@@ -176,10 +183,100 @@ class History {
     totals_.idle_hits += fewer_pinned > 0 && plan.num_encoder_cache_hits > 0;
     count_long_encode(plan);
     ++totals_.steps;
+    count_moves(plan);
+    return engine_.results().size() == num_results ? ok_status() : check_results();
+  }
+
+  void count_moves(const SchedulerOutputs& plan) {
     totals_.preempted += plan.num_preempted;
     totals_.swapped_out += plan.num_swapped_out;
     totals_.swapped_in += plan.num_swapped_in;
-    if (engine_.results().size() == num_results) return ok_status();
+  }
+
+  // Plans until there are as many as may be, now and then fewer; collects the oldest. Aborts come at every point.
+  Status overlapping_step() {
+    Scheduler& scheduler = engine_.scheduler();
+    const bool had_work = scheduler.has_unfinished();
+    bool has_plan = true;
+    while (has_plan && scheduler.may_schedule() && (scheduler.num_steps_in_flight() == 0 || draw(0, 5) > 0)) {
+      has_plan = engine_.begin_step();
+      RETURN_IF_ERROR(check_plan(engine_.plan()));
+      if (has_plan) count_moves(engine_.plan());
+      totals_.hits += engine_.plan().num_encoder_cache_hits;
+      if (draw(0, 9) == 0) abort_one();
+      RETURN_IF_ERROR(scheduler.check_invariants());
+      RETURN_IF_ERROR(check_in_flight());
+    }
+    if (scheduler.num_steps_in_flight() == 0) {
+      return had_work && scheduler.has_unfinished() ? absl::InternalError("nothing in flight, and work to do")
+                                                    : ok_status();
+    }
+    totals_.overlapped += scheduler.num_steps_in_flight() > 1;
+    if (!moves_blocks_in_flight() && draw(0, 19) == 0) {  // the executor fails, and all is planned again
+      engine_.lose_steps();
+      ++totals_.lost;
+      return ok_status();
+    }
+    engine_.finish_step();
+    ++totals_.steps;
+    return check_results();
+  }
+
+  bool moves_blocks_in_flight() {
+    for (int32_t i = 0; i < engine_.scheduler().num_steps_in_flight(); ++i) {
+      const BlockMoves& moves = engine_.plan_in_flight(i).moves;
+      if (!moves.copy.empty() || !moves.swap_in.empty() || !moves.swap_out.empty()) return true;
+    }
+    return false;
+  }
+
+  // Each group is in one plan in flight, runs, and has the blocks that the plan says.
+  Status check_in_flight() {
+    const Scheduler& scheduler = engine_.scheduler();
+    std::set<GroupId> busy;
+    for (int32_t i = 0; i < scheduler.num_steps_in_flight(); ++i) {
+      const SchedulerOutputs& plan = engine_.plan_in_flight(i);
+      std::set<GroupId> own;
+      for (const SequenceGroupMetadata& group : plan.groups) own.insert(group.group_id);
+      const std::set<GroupId> feeding = own;
+      for (const PlannedEncode& encode : plan.encodes) {
+        if (feeding.contains(encode.group_id)) return absl::InternalError("rows in the plan that encodes for them");
+        own.insert(encode.group_id);
+      }
+      for (const GroupId id : own) {
+        if (!busy.insert(id).second) return absl::InternalError("a group is in two plans in flight");
+        const SequenceGroup* group = scheduler.find(id);
+        if (group == nullptr || group->state() != SequenceGroup::State::kRunning || !group->is_busy()) {
+          return absl::InternalError("a group of a plan in flight does not run");
+        }
+        totals_.aborted_in_flight += group->is_finished();
+      }
+      for (const SequenceGroupMetadata& group : plan.groups) RETURN_IF_ERROR(check_blocks(group));
+    }
+    return ok_status();
+  }
+
+  Status check_blocks(const SequenceGroupMetadata& group) {
+    const BlockSpaceManager& blocks = engine_.scheduler().blocks();
+    const auto is_same = [](const BlockTable& planned, std::span<const BlockId> table) {
+      return std::ranges::equal(planned, table);
+    };
+    for (size_t seq = 0; seq < group.seq_data.size(); ++seq) {
+      for (size_t spec = 0; spec < blocks.specs_of(TableOwner::kSequence).size(); ++spec) {
+        if (!is_same(group.sequence_table(seq, spec), blocks.get_block_table(group.seq_data[seq].seq_id, spec))) {
+          return absl::InternalError("a sequence of a plan in flight has lost its blocks");
+        }
+      }
+    }
+    for (size_t i = 0; i < group.group_tables.size(); ++i) {
+      if (!is_same(group.group_tables[i], blocks.get_shared_table(group.group_id, i))) {
+        return absl::InternalError("a group of a plan in flight has lost its cross table");
+      }
+    }
+    return ok_status();
+  }
+
+  Status check_results() {
     for (auto entry = requests_.begin(); entry != requests_.end();) {
       const auto result = engine_.results().find(entry->first);
       if (result == engine_.results().end()) {
@@ -271,6 +368,7 @@ class History {
 
   std::mt19937_64 random_;
   Totals& totals_;
+  int32_t max_in_flight_;
   BlockSpaceManager::Options block_options_;
   FakeEngine engine_;
   bool has_long_encodes_ = draw(0, 1) == 1;
@@ -311,6 +409,28 @@ TEST(Scheduler, RandomHistoriesGiveEveryTextItsOwn) {
   EXPECT_GT(totals.spliced, 5000);
   EXPECT_GT(totals.of_several_specs, 1000);
   EXPECT_GT(totals.written_in_part, 10) << "one table was evicted, another was not";
+}
+
+TEST(Scheduler, RandomHistoriesWithPlansInFlightGiveEveryTextItsOwn) {
+  for (const int32_t max_in_flight : {2, 4}) {
+    Totals totals;
+    for (uint64_t seed = 1; seed <= (kSanitized ? 100 : 400); ++seed) {
+      const Status status = History(seed, totals, max_in_flight).run(150);
+      ASSERT_TRUE(status.ok()) << max_in_flight << " in flight, seed " << seed << ": " << status;
+    }
+    if (kSanitized) continue;
+    EXPECT_GT(totals.finished, 500);
+    EXPECT_GT(totals.aborted, 500);
+    EXPECT_GT(totals.aborted_in_flight, 100);
+    EXPECT_GT(totals.overlapped, 1000);
+    EXPECT_GT(totals.preempted - totals.swapped_out, 50);
+    EXPECT_GT(totals.swapped_out, 20);
+    EXPECT_GT(totals.swapped_in, 15);
+    EXPECT_GT(totals.copies, 100);
+    EXPECT_GT(totals.hits, 300);
+    EXPECT_GT(totals.lost, 50);
+    EXPECT_GT(totals.spliced, 2000);
+  }
 }
 
 // ---- The same requests under every pool, block size, budget, mode and order of arrival: always the same texts.

@@ -2,6 +2,7 @@
 // checked after every line, and every text that ends is compared with the reference.
 //
 //   pool device=16 host=16 block=4 watermark=0 tokens=64 encoder_tokens=64 seqs=4 mode=auto|recompute|swap share=0
+//        [in_flight=2]    plans; then begin plans one more, end collects the oldest, and step does one of each
 //        [cross=8] [rows=8]       tokens of a block of a cross table, rows of one of an item's own; as block if absent
 //        [self2=8] [cross2=8] [rows2=8]   a second spec of the owner, with so many
 //   add g1 decoder=4 encoder=4 max=8 [n=2] [beams=2] [hash=7] [logprobs=1] [score=1] -> ok | what the error says
@@ -24,6 +25,7 @@
 //   finish -> ok                  steps until nothing is left; then no block is in use
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -89,6 +91,7 @@ class Runner {
     options.max_num_batched_tokens = line.number("tokens", 64);
     options.max_num_encoder_tokens = line.number("encoder_tokens", 64);
     options.max_num_seqs = line.number("seqs", 4);
+    options.max_steps_in_flight = line.number("in_flight", 1);
     const std::string mode = line.option("mode").value_or("auto");
     if (mode == "recompute") options.preemption_mode = PreemptionMode::kRecompute;
     if (mode == "swap") options.preemption_mode = PreemptionMode::kSwap;
@@ -153,8 +156,10 @@ class Runner {
   }
   std::string end() { return engine_->finish_step(), done(); }
   std::string step() {
-    std::string answer = begin();
-    if (answer == "nothing") return answer;
+    const Scheduler& scheduler = engine_->scheduler();
+    const bool is_alone = scheduler.options().max_steps_in_flight == 1;  // a lost step is no more in flight
+    std::string answer = is_alone || scheduler.may_schedule() ? begin() : "";
+    if (scheduler.num_steps_in_flight() == 0) return answer;
     const std::string finished = end();
     return finished.empty() ? answer : str_cat(answer, "; ", finished);
   }
@@ -265,6 +270,8 @@ class Runner {
         {"encodes", engine_->model().num_encodes()},
         {"pinned", scheduler.blocks().device_usage().pinned},
         {"hits", plan.num_encoder_cache_hits},
+        {"in_flight", scheduler.num_steps_in_flight()},
+        {"busy", std::ranges::count_if(scheduler.running(), &SequenceGroup::is_busy)},
     };
     for (const auto& [name, value] : line.all_options()) {
       const auto entry = actual.find(name);

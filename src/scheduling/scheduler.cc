@@ -4,18 +4,20 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/checked_math.h"
 #include "scheduling/plan_item.h"
 
 namespace transept {
 
 void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.clear();
-  abandon_items();
+  if (!has_several_plans()) abandon_plans();
+  CHECK(may_schedule(), "a plan more than may be in flight");
+  const InFlight before{encoding_.size(), blocks_.num_begun_writes()};
   Budget budget{options_.max_num_batched_tokens, options_.max_num_encoder_tokens, options_.injected_tokens(),
                 options_.max_num_seqs};
-  schedule_running(budget, outputs);
   // Who was preempted just now would only be in the way of those for whom it made room.
-  const bool has_room = outputs.num_preempted == 0;
+  const bool has_room = schedule_running(budget, outputs) && outputs.num_preempted == 0;
   if (has_room) schedule_swapped(budget, outputs);
   limit_encodes(budget, outputs);
   schedule_encodes(budget, outputs);
@@ -28,6 +30,7 @@ void Scheduler::schedule(SchedulerOutputs& outputs) {
   outputs.num_swapped = static_cast<int32_t>(swapped_.size());
   // Nobody executes an empty plan: what is gone stays on the list for the next one.
   if (outputs.empty()) return;
+  in_flight_.push_back({encoding_.size() - before.num_encoding, blocks_.num_begun_writes() - before.num_writes});
   outputs.finished.assign(finished_.begin(), finished_.end());
   finished_.clear();
   blocks_.take_freed_blocks(outputs.moves);
@@ -66,31 +69,62 @@ int32_t Scheduler::add_drafts(SchedulerOutputs& outputs, size_t group_idx, size_
   return count;
 }
 
-// Oldest first; each running sequence gets one row at least. Out of blocks: the youngest group makes room.
-void Scheduler::schedule_running(Budget& budget, SchedulerOutputs& outputs) {
-  int32_t num_seqs_behind = 0;  // in groups that are still to be planned: a row each is theirs
-  for (const SequenceGroup* group : running_) num_seqs_behind += group->num_unfinished();
+// Of so many groups, those that one of `num_plans` takes.
+int32_t Scheduler::share_of(size_t num_groups, int32_t num_plans) {
+  return static_cast<int32_t>(ceil_div(static_cast<int64_t>(num_groups), num_plans));
+}
 
-  for (size_t i = 0; i < running_.size(); ++i) {
+// A plan without rows is not executed, and its moves would be lost: while others are in flight, a group of this plan
+// has to have rows already.
+bool Scheduler::may_preempt(const SchedulerOutputs& outputs) const {
+  return !running_.back()->is_busy_ && (num_busy_ == 0 || !outputs.groups.empty());
+}
+
+// For the group's slots_: the youngest groups are preempted, which may come to the group itself. kLater: one that would
+// have to be is in flight.
+Scheduler::Room Scheduler::make_room(const SequenceGroup& group, SchedulerOutputs& outputs, int32_t& num_seqs_behind) {
+  while (!blocks_.can_append_slots(slots_)) {
+    if (!may_preempt(outputs)) return Room::kLater;
+    const bool is_last = running_.back() == &group;
+    if (!is_last) num_seqs_behind -= running_.back()->num_unfinished();
+    CHECK(!is_last || running_.size() > 1, "group ", group.group_id().value(),
+          " is alone and does not fit: admission was wrong");
+    preempt_last(outputs);
+    if (is_last) return Room::kPreempted;
+  }
+  return Room::kThere;
+}
+
+// Oldest first, and the plan's share of them; each running sequence gets one row at least. Out of blocks: the youngest
+// group makes room. False: room will be made when a plan in flight was collected, and nobody else may take it.
+bool Scheduler::schedule_running(Budget& budget, SchedulerOutputs& outputs) {
+  int32_t num_seqs_behind = 0;  // in groups that are still to be planned: a row each is theirs
+  size_t num_free = 0;
+  for (const SequenceGroup* group : running_) {
+    if (group->is_busy_) continue;
+    num_seqs_behind += group->num_unfinished();
+    ++num_free;
+  }
+  bool has_room = true;
+  // No more than its part of all, so that plans become equal; and of those that no plan has no more than leaves some
+  // for each plan that may still be made.
+  int32_t num_left = std::min(share_of(running_.size(), options_.max_steps_in_flight),
+                              share_of(num_free, options_.max_steps_in_flight - num_steps_in_flight()));
+  for (size_t i = 0; i < running_.size() && num_left > 0 && has_room; ++i) {
     SequenceGroup& group = *running_[i];
+    if (group.is_busy_) continue;
     num_seqs_behind -= group.num_unfinished();
     if (group.awaits_items_) continue;
     fork_recomputed(group);
     choose_rows(group, budget.tokens - num_seqs_behind);
-    bool fits = blocks_.can_append_slots(slots_);
-    while (!fits && running_.back() != &group) {
-      num_seqs_behind -= running_.back()->num_unfinished();
-      preempt_last(outputs);
-      fits = blocks_.can_append_slots(slots_);
-    }
-    if (fits) {
-      plan(group, budget, outputs);
-    } else {
-      CHECK(i > 0, "group ", group.group_id().value(), " is alone and does not fit: admission was wrong");
-      preempt_last(outputs);
-    }
+    const Room room = make_room(group, outputs, num_seqs_behind);
+    has_room = room != Room::kLater;
+    if (room != Room::kThere) continue;
+    plan(group, budget, outputs);
+    --num_left;
   }
   for (const SequenceGroup* group : running_) budget.seqs -= group->max_running_seqs();
+  return has_room;
 }
 
 void Scheduler::schedule_swapped(Budget& budget, SchedulerOutputs& outputs) {
@@ -116,10 +150,12 @@ void Scheduler::schedule_swapped(Budget& budget, SchedulerOutputs& outputs) {
   }
 }
 
-// In their order, up to the first one that does not fit, and never past an earlier one in the host pool.
+// In their order, up to the plan's share of them or the first one that does not fit, and never past an earlier one in
+// the host pool.
 void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
   size_t num_left = 0, next = 0;
-  for (; next < waiting_.size(); ++next) {
+  const int32_t most = share_of(waiting_.size(), options_.max_steps_in_flight);
+  for (; next < waiting_.size() && outputs.num_admitted < most; ++next) {
     SequenceGroup* group = waiting_[next];
     if (!swapped_.empty() && swapped_.front()->comes_before(*group)) break;
     const Admission admission = try_admit(*group, budget, outputs);
@@ -137,7 +173,8 @@ void Scheduler::schedule_waiting(Budget& budget, SchedulerOutputs& outputs) {
 // Items of groups that run already: those that their first step had no room for.
 void Scheduler::schedule_encodes(Budget& budget, SchedulerOutputs& outputs) {
   for (SequenceGroup* group : running_) {
-    if (!group->awaits_items_ || group == long_encode_ || !plan_encodes(*group, budget, outputs)) continue;
+    if (!group->awaits_items_ || group->is_busy_ || group == long_encode_) continue;
+    if (!plan_encodes(*group, budget, outputs) || group->is_busy_) continue;
     if (budget.tokens < group->num_unfinished()) continue;
     choose_rows(*group, budget.tokens);
     slots_.clear();  // allocated at admission
@@ -200,7 +237,7 @@ Scheduler::Admission Scheduler::try_admit(SequenceGroup& group, Budget& budget, 
     group.was_scheduled_ = true;
     group.first_scheduled_time_ = clock_.now();
   }
-  if (!plan_encodes(group, budget, outputs)) return Admission::kAdmitted;
+  if (!plan_encodes(group, budget, outputs) || group.is_busy_) return Admission::kAdmitted;
   choose_rows(group, budget.tokens);
   slots_.clear();  // allocated already
   plan(group, budget, outputs);
@@ -262,6 +299,7 @@ bool Scheduler::plan_encodes(SequenceGroup& group, Budget& budget, SchedulerOutp
     }
     fill_encode(group, i, writes, outputs.encodes.push(), outputs);
     begin_item(group, i, writes);
+    set_busy(group);
     outputs.count_rows(item);
     budget.rows_of(item) -= item.num_rows();
   }
@@ -383,7 +421,8 @@ void Scheduler::choose_rows(const SequenceGroup& group, int32_t max_rows) {
 }
 
 // Puts the chosen rows into the plan, and takes their slots.
-void Scheduler::plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+void Scheduler::plan(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs) {
+  set_busy(group);
   for (const auto& [seq_id, num_tokens] : slots_) blocks_.append_slots(seq_id, num_tokens, outputs.moves.copy);
 
   const std::span<const int32_t> specs = blocks_.specs_of(TableOwner::kSequence);

@@ -23,6 +23,13 @@
 // more, and is the first of a step, begins a long encode: later steps end it. Other items, local or remote, wait for
 // its end.
 //
+// Several plans may be in flight (Options::max_steps_in_flight): made, and not collected by mark_computed() yet. A
+// group of one of them is busy: it is in no other plan, keeps its blocks, and is not preempted. Its abort takes effect
+// when its plan was collected. A group feeds no rows in a plan that encodes for it, and its tables are not shared
+// before that was collected: so no row of a plan reads what the plan's encodes write. A plan takes its share of the
+// running groups and of those that wait, oldest first, so that the plans in flight have equal parts. Plans are executed
+// in the order in which they were made, their block moves too: a block that one plan frees may be given by the next.
+//
 // Owned by the engine. Not thread-safe (engine thread). The calls of a step:
 //
 //   scheduler.schedule(outputs);             scheduler.add_drafts(..); execute(outputs);
@@ -61,12 +68,13 @@ class Scheduler final {
     int32_t max_num_injected_tokens = 0;    // rows of remote items per step; 0: four times max_num_encoder_tokens
     int32_t max_num_seqs = 64;              // running sequences
     bool may_encode = true;                 // false: only remote items can be had; others are without_rows
+    int32_t max_steps_in_flight = 1;        // more: there are no long encodes (set_max_tokens_beside)
     PreemptionMode preemption_mode = PreemptionMode::kAuto;
 
     int32_t injected_tokens() const;
 
-    // Errors: kInvalidArgument, naming the field: a budget below 1; fewer batched tokens than sequences, since each
-    // running sequence feeds at least one token per step.
+    // Errors: kInvalidArgument, naming the field: a budget or a number of steps below 1; fewer batched tokens than
+    // sequences, since each running sequence feeds at least one token per step.
     Status validate() const;
   };
 
@@ -88,19 +96,27 @@ class Scheduler final {
   void encode_here(GroupId group_id);
 
   // Frees a group in any state, and its blocks (a shared or pinned cross table stays). May be called between schedule()
-  // and mark_computed(). Returns false: no such group.
+  // and mark_computed(). A busy group is finished, and freed as such when its plan was collected. Returns false: no
+  // such group, or it was aborted before.
   bool abort_seq_group(GroupId group_id);
 
   // Sets the limits from the next schedule() on: rows that are encoded, and rows of remote items that are taken. Unset,
-  // or while no sequence decodes, only max_num_encoder_tokens and max_num_injected_tokens limit.
+  // or while no sequence decodes, only max_num_encoder_tokens and max_num_injected_tokens limit. REQUIRES: one step in
+  // flight, if any is set.
   void set_max_tokens_beside(std::optional<int32_t> encoded, std::optional<int32_t> injected) {
     max_encoder_tokens_beside_ = encoded;
     max_injected_tokens_beside_ = injected;
   }
 
-  // Plans a step into `outputs`, reusing its memory. An empty plan has nothing to compute and need not be executed. An
-  // encode of an earlier plan that was not marked computed is planned again.
+  // Plans a step into `outputs`, reusing its memory. An empty plan has nothing to compute and is not to be executed;
+  // any other is in flight from now on. With one step in flight, a plan that was not marked computed is lost, and what
+  // it was to encode is planned again. REQUIRES, with more: may_schedule().
   void schedule(SchedulerOutputs& outputs);
+  int32_t num_steps_in_flight() const { return static_cast<int32_t>(in_flight_.size()); }
+  bool may_schedule() const { return num_steps_in_flight() < options_.max_steps_in_flight; }
+  // The plans in flight were not executed, and will not be: their groups are as if they had not been planned, but for
+  // their blocks. Aborted ones are freed.
+  void abandon_plans();
 
   // Adds drafts behind the last row of a planned sequence, as many of them as fit into what the plan leaves of the
   // token budget and of blocks that are free or idle. So drafts never preempt a group and never delay one that waits.
@@ -114,9 +130,9 @@ class Scheduler final {
   // sequence.
   void settle_drafts(Sequence& seq, int32_t num_kept);
 
-  // Records that the plan was executed: its rows are in the cache, but those of drafts count only once they are
-  // settled. Call before tokens are appended. Skips groups that were aborted since schedule(). long_encode_ended: the
-  // execution ended the plan's long encode.
+  // Collects the plan that has been in flight longest, as it was executed: its rows are in the cache, but those of
+  // drafts count only once they are settled. Its groups are busy no more. Call before tokens are appended. Skips groups
+  // that were aborted since schedule(). long_encode_ended: the execution ended the plan's long encode.
   void mark_computed(const SchedulerOutputs& outputs, bool long_encode_ended = false);
 
   // Returns a new sequence of the group that shares all tokens and blocks with `parent`; no block is allocated until
@@ -146,7 +162,8 @@ class Scheduler final {
   };
   const CacheCounts& cache_counts() const { return cache_counts_; }
 
-  // Frees groups whose sequences are all finished, and their cross tables. Invalidates pointers to these groups.
+  // Frees groups whose sequences are all finished, and their cross tables, but no busy ones. Invalidates pointers to
+  // these groups.
   void free_finished_seq_groups();
 
   SequenceGroup* find(GroupId group_id) const;  // null: no such group
@@ -163,8 +180,8 @@ class Scheduler final {
   const Options& options() const { return options_; }
 
   // Checks the block manager's invariants, and that each group is in the one queue of its state, in its order,
-  // and has block tables exactly if it is running or swapped. Errors: kInternal, naming the group. For tests and debug
-  // runs.
+  // and has block tables exactly if it is running or swapped; that busy groups run and keep theirs. Errors: kInternal,
+  // naming the group. For tests and debug runs.
   Status check_invariants() const;
 
  private:
@@ -188,7 +205,14 @@ class Scheduler final {
     int32_t count = 0;
   };
 
-  void schedule_running(Budget& budget, SchedulerOutputs& outputs);
+  bool has_several_plans() const { return options_.max_steps_in_flight > 1; }
+  static int32_t share_of(size_t num_groups, int32_t num_plans);
+  void set_busy(SequenceGroup& group);
+  void set_collected(SequenceGroup& group);
+  bool may_preempt(const SchedulerOutputs& outputs) const;
+  enum class Room : uint8_t { kThere, kPreempted, kLater };
+  Room make_room(const SequenceGroup& group, SchedulerOutputs& outputs, int32_t& num_seqs_behind);
+  bool schedule_running(Budget& budget, SchedulerOutputs& outputs);
   void schedule_swapped(Budget& budget, SchedulerOutputs& outputs);
   void schedule_encodes(Budget& budget, SchedulerOutputs& outputs);
   void schedule_waiting(Budget& budget, SchedulerOutputs& outputs);
@@ -214,7 +238,7 @@ class Scheduler final {
   Consumers missing_writes(const SequenceGroup& group, size_t item) const;
   bool has_missing_writes(const SequenceGroup& group) const;
   void begin_item(SequenceGroup& group, size_t item, Consumers writes);
-  void finish_items();
+  void finish_items(size_t num_groups, size_t num_writes);
   void abandon_items();
   void free_used_rows(SequenceGroup& group, int32_t num_computed);
   int32_t num_promised_blocks() const;
@@ -229,7 +253,7 @@ class Scheduler final {
   };
   SharedPositions shared_positions(const SequenceGroup& group, const BlockSpaceManager::Request& request) const;
   void choose_rows(const SequenceGroup& group, int32_t max_rows);
-  void plan(const SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
+  void plan(SequenceGroup& group, Budget& budget, SchedulerOutputs& outputs);
   void plan_items(const SequenceGroup& group, SequenceGroupMetadata& metadata) const;
   void fill_encode(const SequenceGroup& group, size_t item, Consumers writes, PlannedEncode& encode,
                    SchedulerOutputs& outputs) const;
@@ -257,8 +281,15 @@ class Scheduler final {
   std::optional<int32_t> max_encoder_tokens_beside_, max_injected_tokens_beside_;
   CacheCounts cache_counts_;
   std::vector<GroupId> finished_;
-  std::vector<GroupId> encoding_;  // groups with items that the planned step encodes; some may be gone already
-  std::vector<Rows> rows_;         // of the group being planned
+  // Groups with items that plans in flight encode, in the order of plans; some may be gone already.
+  std::vector<GroupId> encoding_;
+  // Plans in flight, and of each how many of encoding_ and of the block manager's begun writes are its own.
+  struct InFlight {
+    size_t num_encoding = 0, num_writes = 0;
+  };
+  std::vector<InFlight> in_flight_;                    // in their order
+  int32_t num_busy_ = 0;                               // groups; 0 unless has_several_plans()
+  std::vector<Rows> rows_;                             // of the group being planned
   std::vector<BlockSpaceManager::SlotRequest> slots_;  // slots that rows_ need
   std::vector<std::unique_ptr<Sequence>> spare_seqs_;  // removed sequences; kept to reuse their memory
   int32_t num_spare_tokens_ = 0;                       // of the last plan's budget

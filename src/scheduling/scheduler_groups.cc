@@ -1,6 +1,7 @@
 // What happens to groups between steps, and preemption.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -11,6 +12,9 @@ namespace transept {
 using State = SequenceGroup::State;
 
 Status Scheduler::Options::validate() const {
+  if (max_steps_in_flight < 1) {
+    return field_error("max_steps_in_flight", str_cat("must be at least 1, is ", max_steps_in_flight));
+  }
   if (max_num_seqs < 1) return field_error("max_num_seqs", str_cat("must be at least 1, is ", max_num_seqs));
   if (max_num_encoder_tokens < 1) {
     return field_error("max_num_encoder_tokens", str_cat("must be at least 1, is ", max_num_encoder_tokens));
@@ -32,8 +36,17 @@ int32_t Scheduler::Options::injected_tokens() const {
   return static_cast<int32_t>(std::min<int64_t>(kTimes * max_num_encoder_tokens, std::numeric_limits<int32_t>::max()));
 }
 
+namespace {
+
+BlockSpaceManager::Options with_sharing(BlockSpaceManager::Options options, bool shares_begun) {
+  options.shares_begun = shares_begun;
+  return options;
+}
+
+}  // namespace
+
 Scheduler::Scheduler(const Options& options, const BlockSpaceManager::Options& block_options, const Clock& clock)
-    : options_(options), blocks_(block_options), clock_(clock) {
+    : options_(options), blocks_(with_sharing(block_options, options.max_steps_in_flight == 1)), clock_(clock) {
   const Status status = options.validate();
   CHECK(status.ok(), error_message(status));
 }
@@ -103,6 +116,13 @@ bool Scheduler::abort_seq_group(GroupId group_id) {
   const auto entry = groups_.find(group_id);
   if (entry == groups_.end()) return false;
   SequenceGroup& group = *entry->second;
+  if (group.is_busy_) {
+    const bool was_aborted = std::exchange(group.is_aborted_, true);
+    for (const auto& seq : group.seqs_) {
+      if (!seq->is_finished()) seq->finish(FinishReason::kAbort);
+    }
+    return !was_aborted;
+  }
   release_blocks(group);
   std::erase(queue_of(group.state_), &group);
   finished_.push_back(group_id);
@@ -112,7 +132,7 @@ bool Scheduler::abort_seq_group(GroupId group_id) {
 
 void Scheduler::free_finished_seq_groups() {
   std::erase_if(running_, [this](SequenceGroup* group) {
-    if (!group->is_finished()) return false;
+    if (!group->is_finished() || group->is_busy_) return false;
     const GroupId id = group->group_id();
     release_blocks(*group);
     finished_.push_back(id);
@@ -124,6 +144,28 @@ void Scheduler::free_finished_seq_groups() {
 SequenceGroup* Scheduler::find(GroupId group_id) const {
   const auto entry = groups_.find(group_id);
   return entry == groups_.end() ? nullptr : entry->second.get();
+}
+
+// ---- Plans in flight
+
+void Scheduler::set_busy(SequenceGroup& group) {
+  if (!has_several_plans() || group.is_busy_) return;
+  group.is_busy_ = true;
+  ++num_busy_;
+}
+
+void Scheduler::set_collected(SequenceGroup& group) {
+  num_busy_ -= group.is_busy_ ? 1 : 0;
+  group.is_busy_ = false;
+}
+
+void Scheduler::abandon_plans() {
+  in_flight_.clear();
+  abandon_items();
+  if (num_busy_ == 0) return;
+  for (SequenceGroup* group : running_) group->is_busy_ = false;
+  num_busy_ = 0;
+  free_finished_seq_groups();
 }
 
 // ---- Sequences
@@ -138,10 +180,19 @@ void Scheduler::mark_computed(const SchedulerOutputs& outputs, bool long_encode_
       long_encode_ = nullptr;
     }
   }
-  finish_items();
+  CHECK(!in_flight_.empty(), "no plan is in flight");
+  // With one in flight also what a long encode began just now.
+  const InFlight oldest =
+      has_several_plans() ? in_flight_.front() : InFlight{encoding_.size(), blocks_.num_begun_writes()};
+  in_flight_.erase(in_flight_.begin());
+  finish_items(oldest.num_encoding, oldest.num_writes);
+  for (const PlannedEncode& encode : outputs.encodes) {
+    if (SequenceGroup* group = num_busy_ == 0 ? nullptr : find(encode.group_id)) set_collected(*group);
+  }
   for (const SequenceGroupMetadata& metadata : outputs.groups) {
     SequenceGroup* group = find(metadata.group_id);
     if (group == nullptr) continue;
+    set_collected(*group);
     group->was_computed_ = true;
     for (const SequenceData& data : metadata.seq_data) {
       Sequence* seq = group->find(data.seq_id);
@@ -226,11 +277,11 @@ void Scheduler::begin_item(SequenceGroup& group, size_t item, Consumers writes) 
   encoding_.push_back(group.group_id());
 }
 
-// The step was executed.
-void Scheduler::finish_items() {
-  blocks_.finish_writes();
-  for (const GroupId id : encoding_) {
-    SequenceGroup* group = find(id);
+// The plan that has so many of those was executed.
+void Scheduler::finish_items(size_t num_groups, size_t num_writes) {
+  blocks_.finish_writes(num_writes);
+  for (size_t next = 0; next < num_groups; ++next) {
+    SequenceGroup* group = find(encoding_[next]);
     if (group == nullptr) continue;
     for (size_t i = 0; i < group->item_states_.size(); ++i) {
       if (group->item_states_[i] != SequenceGroup::ItemState::kBegun) continue;
@@ -240,12 +291,12 @@ void Scheduler::finish_items() {
   }
   // Those that share with one of them wait no longer either.
   for (SequenceGroup* group : running_) {
-    if (!encoding_.empty() && group->awaits_items_) group->awaits_items_ = has_missing_writes(*group);
+    if (num_groups > 0 && group->awaits_items_) group->awaits_items_ = has_missing_writes(*group);
   }
-  encoding_.clear();
+  encoding_.erase(encoding_.begin(), encoding_.begin() + static_cast<std::ptrdiff_t>(num_groups));
 }
 
-// The step was not executed: what it was to encode is unencoded again, also for groups that share it.
+// The steps in flight were not executed: what they were to encode is unencoded again, also for groups that share it.
 void Scheduler::abandon_items() {
   blocks_.abandon_writes();
   if (encoding_.empty()) return;

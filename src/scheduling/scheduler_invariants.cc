@@ -16,7 +16,7 @@ Status broken(const SequenceGroup& group, const Parts&... parts) {
 Status Scheduler::check_invariants() const {
   RETURN_IF_ERROR(blocks_.check_invariants());
   size_t num_queued = 0;
-  int32_t num_running_seqs = 0;
+  int32_t num_running_seqs = 0, num_busy = 0;
   for (const auto& [queue, state] :
        {std::pair(&waiting_, SequenceGroup::State::kWaiting), std::pair(&running_, SequenceGroup::State::kRunning),
         std::pair(&swapped_, SequenceGroup::State::kSwapped)}) {
@@ -28,6 +28,9 @@ Status Scheduler::check_invariants() const {
       if (i > 0 && !(*queue)[i - 1]->comes_before(group)) return broken(group, "is out of order");
       RETURN_IF_ERROR(check_group(group));
       if (state == SequenceGroup::State::kRunning) num_running_seqs += group.max_running_seqs();
+      if (group.is_busy_ && state != SequenceGroup::State::kRunning) return broken(group, "is busy and does not run");
+      if (group.is_aborted_ && !group.is_busy_) return broken(group, "was aborted and is not freed");
+      num_busy += group.is_busy_ ? 1 : 0;
     }
   }
   if (num_queued != groups_.size()) return absl::InternalError("a group is in no queue, or in two");
@@ -37,6 +40,10 @@ Status Scheduler::check_invariants() const {
     if (missing_writes(*long_encode_, long_item_) == Consumers::kNone) {
       return broken(*long_encode_, "encodes what is written");
     }
+  }
+  if (num_busy != num_busy_ || (num_busy > 0 && in_flight_.empty())) {
+    return absl::InternalError(
+        str_cat(num_busy, " groups are busy, and ", num_busy_, " are counted in ", in_flight_.size(), " plans"));
   }
   if (num_running_seqs > options_.max_num_seqs) return absl::InternalError("more sequences run than max_num_seqs");
   return ok_status();
@@ -51,7 +58,7 @@ Status Scheduler::check_group(const SequenceGroup& group) const {
   bool is_first = true;
   for (const auto& seq : group.seqs()) {
     if (seq->is_finished()) {
-      if (blocks_.has_table(seq->id())) return broken(group, "a finished sequence has a table");
+      if (blocks_.has_table(seq->id()) && !group.is_aborted_) return broken(group, "a finished sequence has a table");
       continue;
     }
     const bool awaits_fork = group.fork_at_ > 0 && !is_first;

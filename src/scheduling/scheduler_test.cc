@@ -428,11 +428,12 @@ TEST(Scheduler, ASequenceThatEndsGivesItsBlocksBack) {
 }
 
 // The plan's vectors, tables and sequences have their memory from admission on: a decode step allocates nothing, as
-// blocks are taken and beams fork and end.
-TEST(Scheduler, ASteadyDecodeStepAllocatesNothing) {
+// blocks are taken and beams fork and end. Nor do two plans in flight.
+void expect_no_allocations(int32_t max_in_flight) {
   FakeClock clock;
   Scheduler::Options options;
   options.max_num_seqs = 32;
+  options.max_steps_in_flight = max_in_flight;
   BlockSpaceManager::Options blocks = block_options();
   blocks.num_device_blocks = 2048;
   blocks.track_freed_blocks = true;
@@ -442,13 +443,22 @@ TEST(Scheduler, ASteadyDecodeStepAllocatesNothing) {
     if (id % 2 == 0) params.num_beams = 4;
     ASSERT_TRUE(scheduler.add_seq_group(make_group(scheduler, id, params)).ok());
   }
-  SchedulerOutputs plan;
+  std::vector<SchedulerOutputs> plans(static_cast<size_t>(max_in_flight));
+  size_t oldest = 0;
+  int32_t num_tokens = 0;
   const auto step = [&] {
-    scheduler.schedule(plan);
+    for (bool has_plan = true; has_plan && scheduler.may_schedule();) {
+      const size_t next = (oldest + static_cast<size_t>(scheduler.num_steps_in_flight())) % plans.size();
+      scheduler.schedule(plans[next]);
+      has_plan = !plans[next].empty();
+    }
+    const SchedulerOutputs& plan = plans[oldest];
+    oldest = (oldest + 1) % plans.size();
     scheduler.mark_computed(plan);
-    for (uint64_t id = 1; id <= 8; ++id) {
-      SequenceGroup& group = *scheduler.find(GroupId(id));
-      if (id % 2 == 0) {
+    num_tokens = plan.num_decoder_tokens;
+    for (const SequenceGroupMetadata& metadata : plan.groups) {
+      SequenceGroup& group = *scheduler.find(metadata.group_id);
+      if (metadata.group_id.value() % 2 == 0) {
         // The first beam has two children, the second none.
         while (group.num_unfinished() < 4) scheduler.fork_sequence(group, group.seqs()[0]->id());
         scheduler.fork_sequence(group, group.seqs()[0]->id());
@@ -458,13 +468,19 @@ TEST(Scheduler, ASteadyDecodeStepAllocatesNothing) {
     }
   };
   const int64_t start = testing::num_allocations();
-  for (int i = 0; i < 20; ++i) step();
+  for (int i = 0; i < 20 * max_in_flight; ++i) step();
   const int64_t before = testing::num_allocations();
   EXPECT_GT(before, start);  // warming up does
-  for (int i = 0; i < 60; ++i) step();
-  EXPECT_EQ(testing::num_allocations() - before, 0);
-  EXPECT_EQ(plan.num_decoder_tokens, 4 + 16);
+  for (int i = 0; i < 60 * max_in_flight; ++i) step();
+  EXPECT_EQ(testing::num_allocations() - before, 0) << max_in_flight;
+  const int32_t num_all = 4 + 16;
+  EXPECT_TRUE(max_in_flight == 1 ? num_tokens == num_all : num_tokens < num_all) << num_tokens;
   EXPECT_TRUE(scheduler.check_invariants().ok());
+}
+
+TEST(Scheduler, ASteadyDecodeStepAllocatesNothing) {
+  expect_no_allocations(1);
+  expect_no_allocations(2);
 }
 
 TEST(SchedulerDeathTest, CatchesMisuse) {

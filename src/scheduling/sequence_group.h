@@ -83,6 +83,8 @@ class SequenceGroup final {
   std::optional<ContentDigest> rows_digest(size_t item) const;
   // Whether some item is not encoded yet. The group feeds no row until all are.
   bool awaits_items() const { return awaits_items_; }
+  // It is in a plan that was not collected yet (Scheduler::Options::max_steps_in_flight).
+  bool is_busy() const { return is_busy_; }
 
   // Most sequences that may run concurrently from now on. Beam search: num_beams. Else SamplingParams::num_seqs() until
   // the group has forked, then the unfinished ones.
@@ -123,6 +125,8 @@ class SequenceGroup final {
   std::optional<ContentDigest> prefix_root_;
   int32_t num_cached_tokens_ = 0, num_cached_media_ = 0;
   bool awaits_items_ = false;
+  bool is_busy_ = false;
+  bool is_aborted_ = false;  // and busy: it is freed when its plan was collected
   bool has_remote_items_ = false;
   bool holds_rows_ = false;  // it was admitted with tables of num_remote_before()
   bool has_rows_ = false;    // some item's rows may still lie in its table

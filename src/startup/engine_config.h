@@ -1,7 +1,6 @@
 // The whole configuration, in one place. Each room below it takes its own small Options, cut from this. A value.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -73,8 +72,6 @@ struct EngineConfig {
 
   int32_t num_ranks() const { return tensor_parallel_size * pipeline_parallel_size; }
   int32_t ranks_per_node() const { return num_ranks() / num_nodes; }
-  // That work at the same time: stages take turns.
-  int32_t busy_ranks_per_node() const { return std::min(tensor_parallel_size, ranks_per_node()); }
   // The flag, and its value, that asks for several ranks: for messages.
   std::string ranks_flag() const {
     return pipeline_parallel_size > 1 ? "--pipeline-parallel-size " + std::to_string(pipeline_parallel_size)

@@ -29,7 +29,7 @@ std::string text_of(const std::array<char, N>& from) {
 std::vector<int> cpus_of(const EngineConfig& config, int rank) {
   const StatusOr<RunnerChoices> choices = make_runner_choices(config);
   std::vector<int> pinned;
-  if (choices.ok()) pinned = choices->cpus.of_replica(rank % config.busy_ranks_per_node());
+  if (choices.ok()) pinned = choices->cpus.of_replica(rank % config.ranks_per_node());
   std::ranges::sort(pinned);
   return pinned.empty() ? available_cpus() : pinned;
 }

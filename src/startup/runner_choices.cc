@@ -9,11 +9,12 @@ namespace transept {
 
 StatusOr<RunnerChoices> make_runner_choices(const EngineConfig& config) {
   RunnerChoices choices;
+  const char* const divider = config.pipeline_parallel_size > 1 ? "--pipeline-parallel-size"
+                              : config.tensor_parallel_size > 1 ? "--tensor-parallel-size"
+                                                                : "--replicas";
   ASSIGN_OR_RETURN(choices.isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(
-      choices.cpus,
-      plan_replica_cpus(config.threads, std::max(config.replicas, config.busy_ranks_per_node()), config.cpu_affinity,
-                        available_cpus(), config.tensor_parallel_size > 1 ? "--tensor-parallel-size" : "--replicas"));
+  ASSIGN_OR_RETURN(choices.cpus, plan_replica_cpus(config.threads, std::max(config.replicas, config.ranks_per_node()),
+                                                   config.cpu_affinity, available_cpus(), divider));
   ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
   ASSIGN_OR_RETURN(choices.device, choose_device(config));
   if (choices.device != nullptr) choices.encode_slice = {};  // auto: its encodes run to the end
@@ -26,7 +27,7 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   EncoderDecoderModelRunner::Options options;
   options.isa = choices.isa;
   options.num_threads = choices.cpus.num_threads;
-  options.cpus = choices.cpus.of_replica(rank % config.busy_ranks_per_node());
+  options.cpus = choices.cpus.of_replica(rank % config.ranks_per_node());
   options.num_replicas = config.replicas;
   options.attention_backend = config.attention_backend;
   options.weight_storage = types.weights;
