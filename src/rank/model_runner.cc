@@ -159,7 +159,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           options_.kv_dtype,
           loaded_.has_int8_encoder() ? DType::kInt8 : DType::kFloat32,
           info_.rows_spec,
-          has_wide_layers(spec())};
+          has_wide_layers(spec()),
+          device_->keeps_steps()};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
@@ -387,6 +388,7 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, c
   output.encode_seconds = seconds_since(begin);
   output.num_encode_tasks = threads_.num_tasks_done() - num_tasks_before;
   const ForwardBatch& forward = batch_->forward();
+  const DeviceStep step(!context.dry_run && batch_->may_come_again() ? device_.get() : nullptr);
   const TensorView hidden =
       context.arena.tensor(DType::kFloat32, {static_cast<int64_t>(forward.logits_rows.size()), spec().d_model});
   if (forward.num_tokens() > 0) decode(context, hidden);
@@ -563,6 +565,7 @@ ExecutorStats EncoderDecoderModelRunner::stats() const {
   stats.bytes_swapped_out = kv_->bytes_swapped_out();
   stats.bytes_swapped_in = kv_->bytes_swapped_in();
   stats.num_arena_overflows = arena_->num_overflows();
+  stats.steps = device_->step_counts();
   return stats;
 }
 
