@@ -54,12 +54,13 @@ VulkanRig* VulkanRig::get(bool is_reversed) {
     const bool is_chosen = std::getenv(kDevice) != nullptr;
     if (!is_chosen && std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
     StatusOr<std::unique_ptr<VulkanRig>> rig = open(reversed);
-    if (rig.ok()) return *std::move(rig);
+    if (rig.ok()) return rig->release();
     reason() = rig.status().ToString();
-    return std::unique_ptr<VulkanRig>();
+    return static_cast<VulkanRig*>(nullptr);
   };
-  static const std::unique_ptr<VulkanRig> straight = opened(false), reversed = opened(true);
-  return is_reversed ? reversed.get() : straight.get();
+  // Kept to the end of the process: newer layers end before what was made earlier does.
+  static VulkanRig *const straight = opened(false), *const reversed = opened(true);
+  return is_reversed ? reversed : straight;
 }
 
 StatusOr<std::unique_ptr<VulkanRig>> VulkanRig::open(bool is_reversed) {
