@@ -7,7 +7,7 @@ from pathlib import Path
 
 from repo import ROOT
 
-VERBS = ["setup", "build", "test", "lint", "format", "bench", "quality", "demo", "serve", "docs", "package", "amx", "mutate", "check"]
+VERBS = ["setup", "build", "test", "lint", "format", "bench", "quality", "demo", "serve", "docs", "package", "amx", "gpu-check", "mutate", "check"]
 
 
 def dev(*arguments, path=None):

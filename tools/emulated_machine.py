@@ -10,10 +10,8 @@ import subprocess
 import sys
 import time
 
+import debian_archive
 from repo import ROOT
-
-sys.path.insert(0, str(ROOT / "packaging"))
-import debian_source  # noqa: E402
 
 CACHE = ROOT / ".cache" / "amx_emulator"
 SUITE = "trixie"
@@ -22,51 +20,21 @@ SECTORS = 16 * 63 * 512  # a disk is a multiple of this
 READ = 64 * 512          # and start.S reads so much at a time
 
 
-def run(command, **more):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **more)
-    if done.returncode != 0:
-        sys.exit(f"amx: {' '.join(map(str, command[:3]))} failed\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout
-
-
 # ---- what comes from Debian
-
-def apt(*arguments):
-    """apt-get with lists, archives and a status of its own: nothing of this system's is touched."""
-    folder = CACHE / SUITE
-    settings = {"Dir::State": folder, "Dir::State::status": folder / "status", "Dir::Cache": folder,
-                "Dir::Etc::SourceList": folder / "sources.list", "Dir::Etc::SourceParts": "/dev/null",
-                "APT::Sandbox::User": "", "Acquire::Languages": "none", "Debug::NoLocking": "1"}
-    run(["apt-get", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}")), *arguments], cwd=folder)
-
 
 def fetch():
     """Bochs with what it needs in CACHE/root; nothing where that was done before."""
-    done = CACHE / "fetched"
-    if done.exists():
-        return
-    print("amx: fetching Bochs from Debian's archive into .cache/amx_emulator (once)", flush=True)
-    folder = CACHE / SUITE
-    for name in ("lists/partial", "archives/partial"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "status").touch()
-    key = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    (folder / "sources.list").write_text(f"deb [signed-by={key}] {debian_source.mirror()} {SUITE} main\n")
-    apt("update")
-    apt("install", "--yes", "--download-only", "--no-install-recommends", *EMULATOR)
-    (CACHE / "root").mkdir(exist_ok=True)
-    archives = sorted((folder / "archives").glob("*.deb"))
-    for file in archives:
-        run(["dpkg-deb", "--extract", file, CACHE / "root"])
-    done.write_text("".join(f"{file.name}\n" for file in archives))
-    for file in archives:
-        file.unlink()
+    if not (CACHE / "fetched").exists():
+        print("amx: fetching Bochs from Debian's archive into .cache/amx_emulator (once)", flush=True)
+    try:
+        debian_archive.fetch(CACHE, [SUITE], EMULATOR)
+    except debian_archive.FetchError as error:
+        sys.exit(f"amx: {error}")
 
 
 def version():
     """Of the Bochs that was fetched, as Debian counts."""
-    names = (CACHE / "fetched").read_text().splitlines()
-    return next(name.split("_")[1] for name in names if name.startswith("bochs_"))
+    return debian_archive.version(CACHE, "bochs")
 
 
 # ---- the machine itself

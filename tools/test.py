@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """./dev test: builds, then unit tests, tests of the tools and the reference's answers through the binary; --slow: more of
-them, and the official clients against the server."""
+them, and the official clients against the server; --devices: the Vulkan device's over several drivers, and nothing else."""
 import argparse
 import sys
 
+import device_suites
 import suites
 from repo import ROOT, build
 from slow_suites import SLOW_SUITES
@@ -14,10 +15,15 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev test")
     parser.add_argument("--preset", default="release", choices=["release", "debug", "asan", "tsan"])
     parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--devices", action="store_true")
     parser.add_argument("filter", nargs="?", default="")
     options = parser.parse_args()
-    build(options.preset)
     log = ROOT / "build" / options.preset / "test.log"
+    if options.devices:
+        build("release", "device_vulkan_test")
+        log.unlink(missing_ok=True)
+        return report([("devices", device_suites.run_devices(log, options.filter))], log)
+    build(options.preset)
     log.unlink(missing_ok=True)
     binary = suites.binary_of(options.preset)
     runs = [("unit tests", run_unit_tests(options.preset, log, name_filter=options.filter)),
@@ -29,6 +35,11 @@ def main():
         runs.append(("official clients", suites.client_tests(binary, log, options.filter)))
         chosen = [suite for suite in SLOW_SUITES if (suite.has_filter or not options.filter) and (options.preset == "release" or not suite.release_only)]
         runs += [(suite.name, suite.run(binary, log, options.filter)) for suite in chosen]
+    report(runs, log)
+
+
+def report(runs, log):
+    """Prints each suite's result and leaves."""
     total = suites.Result()
     for name, result in runs:
         print(f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped")

@@ -1,10 +1,14 @@
 """CTranslate2 as a peer (run.py)."""
+import os
+
 import ctranslate2
 import numpy as np
 
 import checkpoints
 from ctranslate2_folders import convert
 from shapes import WHISPER_END, WHISPER_MELS, WHISPER_POSITIONS, WHISPER_PROMPT, token
+
+DEVICE = os.environ.get("TRANSEPT_PEER_DEVICE", "cpu")  # cuda: tools/gpu_parts.py
 
 
 def version():
@@ -28,7 +32,7 @@ def load(folder, work, shape, options):
 class Text:
     def __init__(self, folder, shape, options):
         self.shape = shape
-        self.translator = ctranslate2.Translator(str(folder), device="cpu", compute_type=options.dtype, inter_threads=options.replicas,
+        self.translator = ctranslate2.Translator(str(folder), device=DEVICE, compute_type=options.dtype, inter_threads=options.replicas,
                                                  intra_threads=max(1, options.threads // options.replicas))
 
     def generate(self, sources, lengths, beams):
@@ -47,7 +51,7 @@ class Text:
 
 class Whisper:
     def __init__(self, folder, shape, options):
-        self.model = ctranslate2.models.Whisper(str(folder), device="cpu", compute_type=options.dtype, intra_threads=options.threads)
+        self.model = ctranslate2.models.Whisper(str(folder), device=DEVICE, compute_type=options.dtype, intra_threads=options.threads)
 
     def encode(self, batch, seed):
         mel = np.random.default_rng(seed).uniform(-1, 1, (batch, WHISPER_MELS, 2 * WHISPER_POSITIONS)).astype(np.float32)

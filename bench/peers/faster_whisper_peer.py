@@ -18,7 +18,7 @@ def load(folder, work, shape, options):
 
 class FasterWhisper:
     def __init__(self, folder, work, options):
-        self.model = faster_whisper.WhisperModel(str(folder), device="cpu", compute_type=options.dtype, cpu_threads=options.threads)
+        self.model = faster_whisper.WhisperModel(str(folder), device=ctranslate2_peer.DEVICE, compute_type=options.dtype, cpu_threads=options.threads)
         self.options = {"language": "en", "beam_size": work["beam"], "temperature": 0}
         if work["batch"] > 1:
             self.model = faster_whisper.BatchedInferencePipeline(self.model)

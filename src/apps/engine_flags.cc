@@ -98,6 +98,11 @@ std::vector<FlagSpec> engine_flags() {
        "where the model runs; auto: the processor. vulkan, vulkan:NUMBER, vulkan:NAME: a GPU, which transept devices "
        "lists; one that computes on the processor is meant by its name alone",
        kEngine},
+      {.name = "no-recordings",
+       .help = "a Vulkan device records every step anew, and none is filled with rows up to one that was recorded: to "
+               "compare",
+       .group = kEngine,
+       .is_advanced = true},
       {"quantization", "none|int8|int4|auto", "none, or what the checkpoint or packed folder says",
        "none, int8 (weights in 8 bits, inputs quantised row by row), int4 (weights in 4 bits, or the checkpoint's own "
        "codes of 4; inputs in 8 bits, group by group), or auto: the fastest types that pass every "
@@ -237,6 +242,7 @@ StatusOr<EngineConfig> engine_config(const Flags& flags, AskLauncher launcher) {
   config.quantization_given = flags.has("quantization");
   config.shortlist = flags.text_or("shortlist", config.shortlist);
   config.device = flags.text_or("device", config.device);
+  config.recordings = !flags.is_on("no-recordings");
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);
   config.cpu_affinity = flags.text_or("cpu-affinity", config.cpu_affinity);

@@ -113,6 +113,11 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
   json.set("bytes_swapped_out", executor.bytes_swapped_out);
   json.set("bytes_swapped_in", executor.bytes_swapped_in);
   json.set("step_arena_overflows", executor.num_arena_overflows);
+  if (executor.steps.num_recorded > 0) {
+    json.set("step_recordings", executor.steps.num_recorded);
+    json.set("step_replays", executor.steps.num_replayed);
+    json.set("step_host_seconds", executor.steps.host_seconds);
+  }
   const int32_t num_cached = blocks.cache_counts().num_blocks + blocks.num_idle_prefix_blocks();
   json.set("pinned_blocks", blocks.device_usage().pinned - num_cached);
   json.set("cached_blocks", num_cached);

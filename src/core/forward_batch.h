@@ -1,8 +1,9 @@
 // The inputs of a model in one step. All members are views. The model runner owns the buffers and fills them once per
 // step; a view is valid until the next step (of a long encode: until the encode has ended). Sequences are packed end to
 // end without padding. There is no "prefill" and no "decode": each sequence adds new rows after its old rows (a prompt
-// after nothing, one token after many, a tail after a shared prefix). Not thread-safe while the runner fills it;
-// threads of the pool read it concurrently.
+// after nothing, one token after many, a tail after a shared prefix). For a device that keeps steps, sequences of one
+// row and without keys may fill the step behind all others (rank/row_buckets.h): no request reads what comes of them,
+// and they write nothing. Not thread-safe while the runner fills it; threads of the pool read it concurrently.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,9 @@
 #include "tensor/tensor.h"
 
 namespace transept {
+
+// A row without a place in the cache.
+inline constexpr int64_t kNoSlot = -1;
 
 // One of an encoder, and one of each spec of a decoder's KV: self-attention and cross-attention have tables by spec.
 // The comment of a field names the types that use it.
@@ -31,7 +35,7 @@ struct AttentionMetadata {
   DType kv_dtype = DType::kFloat32;
   View<int32_t> kv_start_loc;  // [num_seqs + 1] rows of dense k, v (encoder)
   // [num_new_kv] block * block_size + offset: destination of each row of new k, v (self; writing cross KV or items'
-  // rows). Reading cross KV: empty.
+  // rows). Reading cross KV: empty. kNoSlot: the row is not written (self, where the device keeps steps).
   View<int64_t> slot_mapping;
   View<int32_t> group_start_loc;  // [num_groups + 1] runs of sequences that share their cross tables (cross only)
   // [rows of q] keys that each row sees: [key_begin[r], key_end[r]), both within [0, its sequence's seq_len] (cross
@@ -73,7 +77,7 @@ struct Splices {
 struct ForwardBatch {
   View<int32_t> input_ids;    // [num_tokens]
   View<int32_t> positions;    // [ModelSpec::position_axes, num_tokens] of each token, usually its index in its sequence
-  View<int32_t> logits_rows;  // [num_logits] rows that are sampled or scored, ascending, distinct
+  View<int32_t> logits_rows;  // [num_logits] rows that are sampled or scored, ascending, distinct; behind them kNoRow
   // [s]: of the layers of ModelSpec::kv[s]. Specs of kind kEncoderRows: empty (num_seqs == 0). All have the same rows
   // of q; those of kind kCross have the same keys, in other blocks. AttentionBackend::plan() fills `planned`.
   std::span<AttentionMetadata> attention;

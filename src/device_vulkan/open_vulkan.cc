@@ -41,7 +41,8 @@ StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_vie
   ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
   ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, name));
   ASSIGN_OR_RETURN(std::shared_ptr<VulkanDevice> device, VulkanDevice::create(instance, devices[index]));
-  ASSIGN_OR_RETURN(std::unique_ptr<VulkanTimeline> timeline, VulkanTimeline::create(std::move(device)));
+  ASSIGN_OR_RETURN(std::unique_ptr<VulkanTimeline> timeline,
+                   VulkanTimeline::create(std::move(device), {.keeps_recordings = opening.keeps_recordings}));
   return std::shared_ptr<const VulkanHandle>(std::make_shared<OpenDevice>(VulkanSpace::create(std::move(timeline))));
 }
 #else

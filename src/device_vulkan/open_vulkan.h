@@ -31,6 +31,7 @@ class VulkanHandle {
 struct VulkanOpening {
   // Khronos' validation layer tells each problem that it sees (VulkanInstance::Options). For tests. Null: not loaded.
   std::function<void(std::string_view message)> on_problem = nullptr;
+  bool keeps_recordings = true;  // VulkanTimeline::Options
 };
 
 // name: as pick_vulkan_device() takes it. Errors: those of list_vulkan_devices() and pick_vulkan_device(); the device

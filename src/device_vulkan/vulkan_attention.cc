@@ -1,5 +1,6 @@
 #include "device_vulkan/vulkan_attention.h"
 
+#include <optional>
 #include <vector>
 
 #include "attention/checks.h"
@@ -72,11 +73,11 @@ std::vector<AttentionRow> rows_of(const AttentionMetadata& metadata, const Atten
   return rows;
 }
 
-// A slot that is none of a block's is left out by the kernel.
+// A slot that is none of a block's is left out by the kernel: that of a row that only fills a step.
 std::vector<uint32_t> slots_of(const AttentionMetadata& metadata) {
   std::vector<uint32_t> slots;
   slots.reserve(metadata.slot_mapping.size());
-  for (const int64_t slot : metadata.slot_mapping) slots.push_back(to_u32(slot));
+  for (const int64_t slot : metadata.slot_mapping) slots.push_back(slot == kNoSlot ? UINT32_MAX : to_u32(slot));
   return slots;
 }
 
@@ -124,12 +125,20 @@ void attend(VulkanTimeline& timeline, AttentionType type, const AttentionMetadat
             const AttentionArgs& args) {
   const bool is_dense = type == AttentionType::kEncoder;
   CHECK(!is_dense || args.capture == nullptr);
-  Recorder& recorder = timeline.recorder();
-  const std::vector<AttentionRow> rows = rows_of(metadata, args, is_dense);
+  std::vector<AttentionRow> rows = rows_of(metadata, args, is_dense);
   const Wanted wanted = wanted_of(args.capture, args.q.dim(0));
-  const std::vector<BufferRange> staged = timeline.stage(
-      {std::as_bytes(std::span(rows)), is_dense ? std::span<const std::byte>() : std::as_bytes(metadata.block_tables),
-       std::as_bytes(std::span(wanted.list))});
+  std::span<const std::byte> tables = is_dense ? std::span<const std::byte>() : std::as_bytes(metadata.block_tables);
+  std::optional<BufferRange> of_step;  // tables of any length in one range
+  if (!is_dense && timeline.is_in_step()) {
+    const VulkanTimeline::StagedTable table = timeline.stage_table(tables);
+    for (AttentionRow& row : rows) row.table += table.first;
+    of_step = table.range;
+    tables = {};
+  }
+  Recorder& recorder = timeline.recorder();
+  std::vector<BufferRange> staged =
+      timeline.stage({std::as_bytes(std::span(rows)), tables, std::as_bytes(std::span(wanted.list))});
+  if (of_step.has_value()) staged[1] = *of_step;
   const DeviceAttention attention{.q = matrix_of_heads(timeline, args.q),
                                   .out = matrix_of_heads(timeline, args.out),
                                   .heads = to_u32(args.q.dim(1)),

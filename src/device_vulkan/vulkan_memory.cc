@@ -145,6 +145,12 @@ Status VulkanMemory::write(BufferId buffer, uint64_t begin, std::span<const std:
   return ok_status();
 }
 
+std::byte* VulkanMemory::host_place(const BufferRange& range) const {
+  if (!find(range).ok()) return nullptr;
+  const Buffer& to = buffers_.at(range.buffer);
+  return to.kind == MemoryKind::kUpload ? to.host + range.begin : nullptr;
+}
+
 Status VulkanMemory::read(BufferId buffer, uint64_t begin, std::span<std::byte> to) const {
   RETURN_IF_ERROR(find({buffer, begin, to.size()}).status());
   const Buffer& from = buffers_.at(buffer);

@@ -34,6 +34,9 @@ class VulkanMemory final : public Buffers {
   Status write(BufferId buffer, uint64_t begin, std::span<const std::byte> from) override;
   Status read(BufferId buffer, uint64_t begin, std::span<std::byte> to) const override;
 
+  // Where the host writes bytes of a buffer of kUpload; it reads them slowly. Null: as write() refuses.
+  std::byte* host_place(const BufferRange& range) const;
+
   // What may be allocated of the device's own, and what is.
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }

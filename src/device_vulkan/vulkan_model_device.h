@@ -24,6 +24,16 @@ class VulkanModelDevice final : public Device {
   const OpTable& ops() const override { return ops_; }
   Status status() const override { return lack_.ok() ? space_->status() : lack_; }
 
+  void begin_step() override { space_->begin_step(); }
+  void end_step() override {
+    const StepCounts step = space_->end_step();
+    counts_.num_recorded += step.num_recorded;
+    counts_.num_replayed += step.num_replayed;
+    counts_.host_seconds += step.host_seconds;
+  }
+  bool keeps_steps() const override { return space_->keeps_recordings(); }
+  StepCounts step_counts() const override { return counts_; }
+
   VulkanSpace& space() const { return *space_; }
   CpuDevice& host() { return host_; }
 
@@ -38,6 +48,7 @@ class VulkanModelDevice final : public Device {
   const OpTable& ops_;
   CpuDevice host_;
   Status lack_;
+  StepCounts counts_;
 };
 
 // The device of a context. REQUIRES: it is one.

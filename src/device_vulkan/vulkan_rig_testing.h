@@ -1,6 +1,7 @@
 // For tests: an open software device (Mesa's lavapipe) under Khronos' validation with its checks of barriers, and
-// memory that is filled and read around one recording. Without the packages of `./dev setup` there is none. Used by one
-// thread.
+// memory that is filled and read around one recording. Without the packages of `./dev setup` there is none. Another
+// device is TRANSEPT_TEST_DEVICE, as --device takes it, with the layer where there is one (./dev gpu-check). Used by
+// one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,6 +22,8 @@ class VulkanRig final {
   // validation layer: why() says so.
   static VulkanRig* get(bool is_reversed);
   static const std::string& why();
+  // Whether the layer watches the device: without it nothing is told.
+  bool is_watched() const { return is_watched_; }
 
   // Memory with this content once the recording has run; with another round of it, too.
   BufferId put(std::span<const std::byte> bytes);
@@ -63,6 +66,7 @@ class VulkanRig final {
   static StatusOr<std::unique_ptr<VulkanRig>> open(bool is_reversed);
   BufferId allocate(uint64_t bytes, MemoryKind kind);
 
+  bool is_watched_ = true;
   std::shared_ptr<std::vector<std::string>> problems_ = std::make_shared<std::vector<std::string>>();
   std::shared_ptr<VulkanDevice> device_;
   std::unique_ptr<VulkanMemory> memory_;

@@ -23,6 +23,7 @@ namespace {
 
 // Of Mesa: other drivers of the machine are not asked. A developer's own choice stays.
 constexpr char kLavapipe[] = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+constexpr char kDevice[] = "TRANSEPT_TEST_DEVICE";
 
 std::string& reason() {
   static std::string reason;
@@ -50,25 +51,34 @@ const std::string& VulkanRig::why() { return reason(); }
 VulkanRig* VulkanRig::get(bool is_reversed) {
   const auto opened = [](bool reversed) {
     if (kSanitized) keep_drivers_loaded();
-    if (std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
+    const bool is_chosen = std::getenv(kDevice) != nullptr;
+    if (!is_chosen && std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
     StatusOr<std::unique_ptr<VulkanRig>> rig = open(reversed);
-    if (rig.ok()) return *std::move(rig);
+    if (rig.ok()) return rig->release();
     reason() = rig.status().ToString();
-    return std::unique_ptr<VulkanRig>();
+    return static_cast<VulkanRig*>(nullptr);
   };
-  static const std::unique_ptr<VulkanRig> straight = opened(false), reversed = opened(true);
-  return is_reversed ? reversed.get() : straight.get();
+  // Kept to the end of the process: newer layers end before what was made earlier does.
+  static VulkanRig *const straight = opened(false), *const reversed = opened(true);
+  return is_reversed ? reversed : straight;
 }
 
 StatusOr<std::unique_ptr<VulkanRig>> VulkanRig::open(bool is_reversed) {
   ASSIGN_OR_RETURN(const PFN_vkGetInstanceProcAddr entry, load_vulkan());
   auto rig = std::make_unique<VulkanRig>();
   const auto tell = [problems = rig->problems_](std::string_view problem) { problems->emplace_back(problem); };
-  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance, VulkanInstance::create(entry, {tell}));
+  const char* const chosen = std::getenv(kDevice);
+  StatusOr<std::shared_ptr<VulkanInstance>> opened = VulkanInstance::create(entry, {tell});
+  if (!opened.ok() && chosen != nullptr) {
+    rig->is_watched_ = false;
+    opened = VulkanInstance::create(entry);
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance, std::move(opened));
   ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
-  ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, "vulkan:lavapipe"));
+  ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, chosen == nullptr ? "vulkan:lavapipe" : chosen));
   ASSIGN_OR_RETURN(rig->device_,
                    VulkanDevice::create(instance, devices[index], {.is_robust = true, .is_reversed = is_reversed}));
+  rig->recorder_ = Recorder(rig->device_->info().range_alignment);
   ASSIGN_OR_RETURN(rig->memory_, VulkanMemory::create(rig->device_));
   ASSIGN_OR_RETURN(rig->stream_, VulkanStream::create(rig->device_, *rig->memory_));
   return rig;

@@ -1,4 +1,6 @@
 // What models do to rows between products (ops/rows.h, ops/conv1d.h).
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -9,12 +11,24 @@
 namespace transept {
 namespace {
 
-// Rows that the host makes, [y.dim(0), n] dense.
-std::vector<float> made_rows(MakeRow make_row, const TensorView& y) {
-  const auto n = static_cast<size_t>(y.dim(1));
-  std::vector<float> rows(static_cast<size_t>(y.dim(0)) * n);
-  for (int64_t i = 0; i < y.dim(0); ++i) make_row(i, std::span(rows).subspan(static_cast<size_t>(i) * n, n));
-  return rows;
+// Calls use(recorder, staged, some) for rows that the host makes, some of y after others: `staged` has them, dense.
+template <typename F>
+void stage_made_rows(VulkanTimeline& timeline, MakeRow make_row, const TensorView& y, const F& use) {
+  constexpr int64_t kMostBytes = 4 << 20;
+  const auto row_bytes = static_cast<int64_t>(y.dim(1)) * static_cast<int64_t>(sizeof(float));
+  const int64_t most = std::max<int64_t>(1, kMostBytes / row_bytes);
+  std::vector<float> row(static_cast<size_t>(y.dim(1)));  // what is made may be read, which staged memory is slow at
+  for (int64_t begin = 0; begin < y.dim(0); begin += most) {
+    const int64_t end = std::min(y.dim(0), begin + most);
+    Recorder& recorder = timeline.recorder();
+    const VulkanTimeline::StagedRoom room = timeline.stage_room(static_cast<uint64_t>((end - begin) * row_bytes));
+    for (int64_t i = begin; i < end; ++i) {
+      make_row(i, row);
+      if (room.host != nullptr)
+        std::memcpy(room.host + (i - begin) * row_bytes, row.data(), row.size() * sizeof(float));
+    }
+    use(recorder, room.range, y.rows(begin, end));
+  }
 }
 
 // Where a slot's row lies in a cache of float32.
@@ -50,23 +64,26 @@ void vulkan_ops::fill_zero(Context& context, const TensorView& y) {
 
 void vulkan_ops::write_rows(Context& context, MakeRow make_row, const TensorView& y) {
   if (context.dry_run || y.empty()) return;
-  const std::vector<float> rows = made_rows(make_row, y);
-  DeviceMemory& memory = vulkan_of(context).memory();
-  if (y.stride[0] == y.dim(1)) return memory.copy_in(y.raw, rows.data(), rows.size() * sizeof(float));
-  const auto n = static_cast<size_t>(y.dim(1));
-  for (int64_t i = 0; i < y.dim(0); ++i) {
-    memory.copy_in(y.row(i), rows.data() + static_cast<size_t>(i) * n, n * sizeof(float));
-  }
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    stage_made_rows(timeline, make_row, y, [&](Recorder& recorder, const BufferRange& staged, const TensorView& some) {
+      const int64_t n = y.dim(1);
+      if (y.stride[0] == n) return recorder.copy(staged, range_of(timeline, some.f32(), some.num_elements()));
+      const uint64_t bytes = static_cast<uint64_t>(n) * sizeof(float);
+      for (int64_t i = 0; i < some.dim(0); ++i) {
+        const BufferRange from{staged.buffer, staged.begin + static_cast<uint64_t>(i) * bytes, bytes};
+        recorder.copy(from, range_of(timeline, some.row(i), n));
+      }
+    });
+  });
 }
 
 void vulkan_ops::add_rows(Context& context, MakeRow make_row, const TensorView& y) {
   if (context.dry_run || y.empty()) return;
-  const std::vector<float> rows = made_rows(make_row, y);
   vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
-    Recorder& recorder = timeline.recorder();
-    const BufferRange staged = timeline.stage({std::as_bytes(std::span(rows))})[0];
-    record_add(recorder, DeviceMatrix::dense(staged.buffer, to_u32(y.dim(0)), to_u32(y.dim(1)), staged.begin), {},
-               matrix_of(timeline, y));
+    stage_made_rows(timeline, make_row, y, [&](Recorder& recorder, const BufferRange& staged, const TensorView& some) {
+      const auto rows = DeviceMatrix::dense(staged.buffer, to_u32(some.dim(0)), to_u32(y.dim(1)), staged.begin);
+      record_add(recorder, rows, {}, matrix_of(timeline, some));
+    });
   });
 }
 

@@ -4,11 +4,31 @@
 
 namespace transept {
 
+void VulkanSpace::wait_for_turn() {
+  while (in_step_ != std::thread::id() && in_step_ != std::this_thread::get_id()) step_ended_.wait(mutex_);
+}
+
+void VulkanSpace::begin_step() {
+  const MutexLock lock(mutex_);
+  wait_for_turn();
+  timeline_->begin_step();
+  if (keeps_recordings_) in_step_ = std::this_thread::get_id();
+}
+
+StepCounts VulkanSpace::end_step() {
+  const MutexLock lock(mutex_);
+  const StepCounts counts = timeline_->end_step();
+  in_step_ = {};
+  step_ended_.notify_all();
+  return counts;
+}
+
 DeviceBuffer VulkanSpace::allocate(size_t bytes) {
   if (bytes == 0) return {};
   std::byte* first = nullptr;
   {
     const MutexLock lock(mutex_);
+    wait_for_turn();
     const StatusOr<std::byte*> memory = timeline_->allocate(bytes);
     if (!memory.ok()) {
       log_error(info_.name, ": ", error_message(memory.status()));
@@ -18,6 +38,7 @@ DeviceBuffer VulkanSpace::allocate(size_t bytes) {
   }
   const auto free = [space = shared_from_this(), first](const void*) {
     const MutexLock lock(space->mutex_);
+    space->wait_for_turn();
     space->timeline_->free(first);
   };
   return {first, bytes, std::shared_ptr<const void>(first, free)};
@@ -25,21 +46,25 @@ DeviceBuffer VulkanSpace::allocate(size_t bytes) {
 
 void VulkanSpace::copy_in(void* to, const void* from_host, size_t bytes) {
   const MutexLock lock(mutex_);
+  wait_for_turn();
   timeline_->copy_in(to, from_host, bytes);
 }
 
-void VulkanSpace::copy_out(void* to_host, const void* from, size_t bytes) {
+void VulkanSpace::copy_out_some(void* to_host, const void* from, size_t bytes, size_t most) {
   const MutexLock lock(mutex_);
-  timeline_->copy_out(to_host, from, bytes);
+  wait_for_turn();
+  timeline_->copy_out(to_host, from, bytes, most);
 }
 
 void VulkanSpace::copy(void* to, const void* from, size_t bytes) {
   const MutexLock lock(mutex_);
+  wait_for_turn();
   timeline_->copy(to, from, bytes);
 }
 
 void VulkanSpace::fill(void* to, uint8_t value, size_t bytes) {
   const MutexLock lock(mutex_);
+  wait_for_turn();
   timeline_->fill(to, value, bytes);
 }
 
@@ -50,6 +75,7 @@ uint64_t VulkanSpace::free_bytes() const {
 
 void VulkanSpace::with_timeline(FunctionRef<void(VulkanTimeline&)> record) {
   const MutexLock lock(mutex_);
+  wait_for_turn();
   record(*timeline_);
 }
 

@@ -149,7 +149,8 @@ TEST_P(VulkanStreamTest, AGridMayStandInABuffer) {
 
 TEST_P(VulkanStreamTest, ABufferOfTheDevicesLargestRangeIsUsedToItsEnd) {
   const uint64_t most = rig().memory().max_bytes();
-  ASSERT_EQ(most, uint64_t{1} << 27);  // lavapipe's; the specification's least
+  ASSERT_GE(most, uint64_t{1} << 27);  // the specification's least, and lavapipe's
+  if (most > uint64_t{1} << 28) GTEST_SKIP() << "the device has ranges of " << most << " bytes";
   EXPECT_FALSE(rig().memory().allocate(most + 4, MemoryKind::kDevice).ok());
   const BufferId large = rig().make(most / 4, 0);
   const std::vector<float> x = random_floats(7, 1);
@@ -180,6 +181,7 @@ TEST_P(VulkanStreamTest, ADeadlineInThePastAsksWithoutWaiting) {
 
 // The norm, which says that it only reads what it writes: the recorder puts no barrier between the two.
 TEST_P(VulkanStreamTest, TheLayerTellsOfADeclarationThatIsMissing) {
+  if (!rig().is_watched()) GTEST_SKIP() << "no validation layer watches the device";
   constexpr Use kLess[] = {Use::kRead, Use::kRead, Use::kRead};
   const KernelSpec spoiled{kRmsNormKernel.name, kLess, kRmsNormKernel.argument_bytes};
   const DeviceMatrix x = DeviceMatrix::dense(rig().put(random_floats(64, 1)), 4, 16), y = rig().make_matrix(4, 16),
@@ -194,7 +196,7 @@ TEST_P(VulkanStreamTest, TheLayerTellsOfADeclarationThatIsMissing) {
     rig().run_unchecked();
     std::string all;
     for (const std::string& problem : rig().take_problems()) all += problem;
-    EXPECT_EQ(all.find("SYNC-HAZARD-READ-AFTER-WRITE") != std::string::npos, spec == &spoiled) << all;
+    EXPECT_EQ(all.find("READ_AFTER_WRITE") != std::string::npos, spec == &spoiled) << all;
   }
 }
 

@@ -1,12 +1,14 @@
 #include "device_vulkan/vulkan_timeline.h"
 
 #include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/checked_math.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 namespace transept {
@@ -17,6 +19,15 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kAlignment = 64;  // what DeviceMemory promises
 constexpr uint64_t kSmallBytes = uint64_t{256} << 10, kSharedBytes = uint64_t{8} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{8} << 20, kReadbackBytes = uint64_t{4} << 20;
+constexpr uint64_t kTableBytes = uint64_t{1} << 20;
+constexpr size_t kMostOnce = 8;  // recordings that are submitted and not waited for
+
+// Of the processor, that this thread has had.
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 constexpr uint64_t whole(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -32,9 +43,18 @@ StatusOr<std::unique_ptr<VulkanTimeline>> VulkanTimeline::create(std::shared_ptr
 Status VulkanTimeline::open() {
   ASSIGN_OR_RETURN(memory_, VulkanMemory::create(device_, options_.memory));
   ASSIGN_OR_RETURN(stream_, VulkanStream::create(device_, *memory_));
-  upload_size_ = std::min(kUploadBytes, memory_->max_bytes());
-  ASSIGN_OR_RETURN(upload_, memory_->allocate(upload_size_, MemoryKind::kUpload));
+  RETURN_IF_ERROR(open_area(kUploadBytes, upload_));
+  if (options_.keeps_recordings) {
+    RETURN_IF_ERROR(open_area(kUploadBytes, step_upload_));
+    RETURN_IF_ERROR(open_area(kTableBytes, tables_));
+  }
   ASSIGN_OR_RETURN(readback_, memory_->allocate(std::min(kReadbackBytes, memory_->max_bytes()), MemoryKind::kReadback));
+  return ok_status();
+}
+
+Status VulkanTimeline::open_area(uint64_t bytes, UploadArea& area) {
+  area.size = std::min(bytes, memory_->max_bytes());
+  ASSIGN_OR_RETURN(area.buffer, memory_->allocate(area.size, MemoryKind::kUpload));
   return ok_status();
 }
 
@@ -57,6 +77,7 @@ StatusOr<VulkanTimeline::Chunk*> VulkanTimeline::make_chunk(uint64_t size) {
 }
 
 void VulkanTimeline::release(Chunk* chunk) {
+  kept_.forget(chunk->buffer);
   memory_->free(chunk->buffer);
   ::munmap(chunk->address, whole(chunk->size, kPage));
   chunks_.erase(chunk->address);
@@ -109,9 +130,9 @@ BufferRange VulkanTimeline::range(const void* address, uint64_t bytes) const {
 void VulkanTimeline::copy_in(void* to, const void* from_host, uint64_t bytes) {
   const auto* from = static_cast<const std::byte*>(from_host);
   for (uint64_t done = 0; done < bytes && failure_.ok();) {
-    const uint64_t size = std::min(bytes - done, upload_size_);
+    const uint64_t size = std::min(bytes - done, (in_step_ ? step_upload_ : upload_).size);
     Recorder& to_run = recorder();
-    const BufferRange room = stage_room(size);
+    const BufferRange room = take_room(size);
     if (!failure_.ok()) return;
     if (const Status written = memory_->write(room.buffer, room.begin, {from + done, size}); !written.ok()) {
       return fail(written);
@@ -121,14 +142,15 @@ void VulkanTimeline::copy_in(void* to, const void* from_host, uint64_t bytes) {
   }
 }
 
-void VulkanTimeline::copy_out(void* to_host, const void* from, uint64_t bytes) {
-  const uint64_t most = std::min(kReadbackBytes, memory_->max_bytes());
+void VulkanTimeline::copy_out(void* to_host, const void* from, uint64_t bytes, uint64_t most) {
+  CHECK(bytes <= most);
+  const uint64_t piece = std::min(kReadbackBytes, memory_->max_bytes());
   auto* const to = static_cast<std::byte*>(to_host);
-  for (uint64_t done = 0; done < bytes && failure_.ok(); done += most) {
-    const uint64_t size = std::min(bytes - done, most);
+  for (uint64_t done = 0; done < bytes && failure_.ok(); done += piece) {
+    const uint64_t size = std::min(most - done, piece);
     recorder_.copy(range(static_cast<const std::byte*>(from) + done, size), {readback_, 0, size});
     flush();
-    if (failure_.ok()) fail(memory_->read(readback_, 0, {to + done, size}));
+    if (failure_.ok()) fail(memory_->read(readback_, 0, {to + done, std::min(bytes - done, size)}));
   }
   if (!failure_.ok() && bytes > 0) std::memset(to_host, 0, bytes);
 }
@@ -142,34 +164,45 @@ void VulkanTimeline::fill(void* to, uint8_t value, uint64_t bytes) {
 }
 
 Recorder& VulkanTimeline::recorder() {
-  if (recorder_.num_ops() >= options_.most_ops) flush();
+  if (in_step_ && !host_at_.has_value()) host_at_ = thread_seconds();
+  if (recorder_.num_ops() >= options_.most_ops) submit();
   return recorder_;
 }
 
-BufferRange VulkanTimeline::stage_room(uint64_t bytes) {
+// REQUIRES: nothing is recorded that was not submitted.
+void VulkanTimeline::enlarge(uint64_t bytes, UploadArea& area) {
+  wait_for_all();
+  if (!failure_.ok()) return;
+  const StatusOr<BufferId> larger = memory_->allocate(bytes, MemoryKind::kUpload);
+  if (!larger.ok()) return fail(larger.status());
+  kept_.forget(area.buffer);
+  memory_->free(area.buffer);
+  area = {*larger, bytes, 0};
+}
+
+BufferRange VulkanTimeline::take_room(uint64_t bytes) {
+  UploadArea& area = in_step_ ? step_upload_ : upload_;
   const uint64_t size = whole(std::max(bytes, kWord), kWord);
-  if (upload_used_ + size > upload_size_) flush();  // what was staged has been read then
-  if (size > upload_size_ && failure_.ok()) {
-    const StatusOr<BufferId> larger = memory_->allocate(size, MemoryKind::kUpload);
-    if (!larger.ok()) fail(larger.status());
-    if (larger.ok()) {
-      memory_->free(upload_);
-      upload_ = *larger;
-      upload_size_ = size;
-    }
-  }
-  if (size > upload_size_) return {upload_, 0, upload_size_};  // failed: nothing will run
-  const BufferRange room{upload_, upload_used_, size};
+  if (area.used + size > area.size) flush();  // what was staged has been read then
+  if (size > area.size) enlarge(size, area);
+  if (size > area.size) return {area.buffer, 0, area.size};  // failed: nothing will run
+  const BufferRange room{area.buffer, area.used, size};
   // The next begins where ops of any device may begin to read without words of this one in front.
-  upload_used_ = std::min(upload_size_, whole(upload_used_ + size, 64));
+  area.used = std::min(area.size, whole(area.used + size, 64));
   return room;
+}
+
+VulkanTimeline::StagedRoom VulkanTimeline::stage_room(uint64_t bytes) {
+  const BufferRange range = take_room(bytes);
+  return {range, failure_.ok() ? memory_->host_place(range) : nullptr};
 }
 
 std::vector<BufferRange> VulkanTimeline::stage(std::initializer_list<std::span<const std::byte>> lists) {
   uint64_t size = 0;
   for (const auto& list : lists) size += whole(std::max<uint64_t>(list.size(), kWord), kWord);
-  BufferRange rest = stage_room(size);
+  BufferRange rest = take_room(size);
   std::vector<BufferRange> ranges;
+  ranges.reserve(lists.size());
   for (const auto& list : lists) {
     const uint64_t words = whole(std::max<uint64_t>(list.size(), kWord), kWord);
     if (failure_.ok() && !list.empty()) fail(memory_->write(rest.buffer, rest.begin, list));
@@ -179,16 +212,100 @@ std::vector<BufferRange> VulkanTimeline::stage(std::initializer_list<std::span<c
   return ranges;
 }
 
-void VulkanTimeline::flush() {
-  if (failure_.ok() && !recorder_.empty()) fail(run());
-  recorder_.finish();
-  upload_used_ = 0;
+// All layers of a spec have the same table: it is there once.
+VulkanTimeline::StagedTable VulkanTimeline::stage_table(std::span<const std::byte> table) {
+  CHECK(in_step_ && table.size() % kWord == 0);
+  const auto is_there = [&](const Table& other) {
+    return other.size == table.size() && std::equal(table.begin(), table.end(), &staged_tables_[other.begin]);
+  };
+  const auto found = table.empty() ? tables_of_step_.end() : std::ranges::find_if(tables_of_step_, is_there);
+  if (found != tables_of_step_.end()) {
+    return {{tables_.buffer, 0, tables_.size}, static_cast<uint32_t>(found->begin / kWord)};
+  }
+  if (table.size() > tables_.size - staged_tables_.size()) {
+    flush();
+    enlarge(std::max(2 * tables_.size, whole(2 * table.size(), kWord)), tables_);
+    staged_tables_.clear();
+    tables_of_step_.clear();
+  }
+  const uint64_t begin = staged_tables_.size();
+  if (failure_.ok()) {
+    fail(memory_->write(tables_.buffer, begin, table));
+    staged_tables_.insert(staged_tables_.end(), table.begin(), table.end());
+    tables_of_step_.push_back({begin, table.size()});
+  }
+  return {{tables_.buffer, 0, tables_.size}, static_cast<uint32_t>(begin / kWord)};
 }
 
-Status VulkanTimeline::run() {
-  ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRecording> prepared, stream_->prepare(recorder_.finish()));
-  ASSIGN_OR_RETURN(const Ticket ticket, stream_->submit(*prepared));
-  return stream_->wait(ticket, std::chrono::steady_clock::now() + options_.longest_run);
+void VulkanTimeline::begin_step() {
+  CHECK(!in_step_);
+  submit();
+  if (!options_.keeps_recordings) return;
+  if (failure_.ok()) fail(wait(last_of_step_));
+  in_step_ = true;
+  step_upload_.used = 0;
+  staged_tables_.clear();
+  tables_of_step_.clear();
+  counts_ = {};
+  host_at_ = thread_seconds();
+}
+
+StepCounts VulkanTimeline::end_step() {
+  submit();
+  in_step_ = false;
+  host_at_.reset();
+  return counts_;
+}
+
+void VulkanTimeline::flush() {
+  submit();
+  wait_for_all();
+}
+
+void VulkanTimeline::submit() {
+  if (failure_.ok() && !recorder_.empty()) fail(in_step_ ? submit_kept() : submit_once());
+  recorder_.clear();
+  if (!in_step_ || !host_at_.has_value()) return;
+  const double now = thread_seconds();
+  counts_.host_seconds += now - *host_at_;
+  host_at_ = now;
+}
+
+Status VulkanTimeline::submit_once() {
+  if (once_.size() >= kMostOnce) {
+    RETURN_IF_ERROR(wait(last_));
+    once_.clear();
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(recorder_.finish()));
+  ASSIGN_OR_RETURN(last_, stream_->submit(*prepared));
+  once_.push_back(std::move(prepared));
+  return ok_status();
+}
+
+Status VulkanTimeline::submit_kept() {
+  KeptRecording* kept = kept_.find(recorder_.ops());
+  if (kept == nullptr) {
+    Recording recording = recorder_.finish();
+    ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(recording));
+    kept = &kept_.keep(std::move(recording), std::move(prepared));
+    ++counts_.num_recorded;
+  } else {
+    RETURN_IF_ERROR(wait(kept->last));  // a step may have the same ops twice
+    ++counts_.num_replayed;
+  }
+  ASSIGN_OR_RETURN(last_, stream_->submit(*kept->prepared));
+  kept->last = last_of_step_ = last_;
+  return ok_status();
+}
+
+Status VulkanTimeline::wait(Ticket ticket) { return stream_->wait(ticket, steady_now() + options_.longest_run); }
+
+// REQUIRES: nothing is recorded that was not submitted.
+void VulkanTimeline::wait_for_all() {
+  host_at_.reset();
+  if (failure_.ok()) fail(wait(last_));
+  once_.clear();
+  upload_.used = step_upload_.used = 0;
 }
 
 void VulkanTimeline::fail(const Status& status) {

@@ -5,6 +5,10 @@
 // Addresses are of pages that the process has reserved and may not touch: host code that reads one stops by a signal,
 // and no two memories have the same.
 //
+// Steps: between begin_step() and end_step() recordings are kept, and what has the same ops as a kept one is submitted
+// without being recorded again (recording/kept_recordings.h). So that steps of other lengths are the same, their lists
+// are staged from the beginning of memory of their own, and block tables in a range that is one whatever they are.
+//
 // After a failure (status()) nothing runs any more: copies to the host give zeros.
 #pragma once
 
@@ -14,13 +18,16 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "device_vulkan/vulkan_device.h"
 #include "device_vulkan/vulkan_memory.h"
 #include "device_vulkan/vulkan_stream.h"
+#include "recording/kept_recordings.h"
 #include "recording/recording.h"
+#include "tensor/device.h"
 
 namespace transept {
 
@@ -29,7 +36,9 @@ class VulkanTimeline final {
   struct Options {
     // How long the device may take for what was recorded before it counts as hanging.
     std::chrono::seconds longest_run{300};
-    size_t most_ops = 512;  // are recorded before they run
+    size_t most_ops = 512;         // are recorded before they run
+    bool keeps_recordings = true;  // of steps; else begin_step() changes nothing
+    size_t most_kept = 128;        // recordings: of all buckets of rows, and some parts of each
     VulkanMemory::Options memory = {};
   };
 
@@ -59,7 +68,9 @@ class VulkanTimeline final {
 
   // Numbers of whole words: begin and size. The ranges do not overlap.
   void copy_in(void* to, const void* from_host, uint64_t bytes);
-  void copy_out(void* to_host, const void* from, uint64_t bytes);
+  // Moves up to `most` bytes on the way, and of equal `most` as many in steps of any `bytes`, up to where these end.
+  void copy_out(void* to_host, const void* from, uint64_t bytes, uint64_t most);
+  void copy_out(void* to_host, const void* from, uint64_t bytes) { copy_out(to_host, from, bytes, bytes); }
   void copy(void* to, const void* from, uint64_t bytes);
   void fill(void* to, uint8_t value, uint64_t bytes);
 
@@ -68,6 +79,30 @@ class VulkanTimeline final {
   // Lists of the host where an op can read them, each padded to whole words; an empty one takes a word. Valid for ops
   // that are recorded before the next call of stage(), copy_in() or recorder(): stage after recorder().
   std::vector<BufferRange> stage(std::initializer_list<std::span<const std::byte>> lists);
+
+  // Room for a list that the caller writes through `host`, as stage() has it. Null: after a failure.
+  struct StagedRoom {
+    BufferRange range;
+    std::byte* host = nullptr;
+  };
+  StagedRoom stage_room(uint64_t bytes);
+  // Block tables of a step, in the range that all of its steps have: `first` counts words from its beginning. Valid
+  // until the step ends; call it before recorder(). REQUIRES: is_in_step(); whole words.
+  struct StagedTable {
+    BufferRange range;
+    uint32_t first = 0;
+  };
+  StagedTable stage_table(std::span<const std::byte> table);
+
+  // Submits what was recorded before, and waits until the last step has run: its lists are written over from here on.
+  // REQUIRES: no step is open.
+  void begin_step();
+  // What is left of the step is submitted. Returns what the step took; of the host the calling thread's processor time:
+  // a device that computes on the processor takes it away at times. REQUIRES: as begin_step(), one.
+  StepCounts end_step();
+  bool keeps_recordings() const { return options_.keeps_recordings; }
+  bool is_in_step() const { return in_step_; }
+  size_t num_kept() const { return kept_.size(); }
 
   // Runs what was recorded, and waits for it.
   void flush();
@@ -85,12 +120,27 @@ class VulkanTimeline final {
     uint64_t begin = 0, size = 0;  // in the chunk's buffer
   };
 
+  // What the host writes and ops read, from its beginning on.
+  struct UploadArea {
+    BufferId buffer = BufferId::kNone;
+    uint64_t size = 0, used = 0;
+  };
+
   VulkanTimeline(std::shared_ptr<VulkanDevice> device, Options options)
-      : device_(std::move(device)), options_(options), recorder_(device_->info().range_alignment) {}
+      : device_(std::move(device)),
+        options_(options),
+        recorder_(device_->info().range_alignment),
+        kept_(options.most_kept) {}
   Status open();
-  Status run();
+  Status open_area(uint64_t bytes, UploadArea& area);
+  void enlarge(uint64_t bytes, UploadArea& area);
+  Status submit_once();
+  Status submit_kept();
+  void submit();
+  Status wait(Ticket ticket);
+  void wait_for_all();
   void fail(const Status& status);
-  BufferRange stage_room(uint64_t bytes);
+  BufferRange take_room(uint64_t bytes);
   StatusOr<Chunk*> make_chunk(uint64_t size);
   void release(Chunk* chunk);
 
@@ -102,8 +152,19 @@ class VulkanTimeline final {
   std::map<const std::byte*, Memory> memories_;  // by their first address
   std::map<const std::byte*, std::unique_ptr<Chunk>> chunks_;
   Chunk* shared_ = nullptr;  // where the next small memory lies; null: nowhere yet
-  BufferId upload_ = BufferId::kNone, readback_ = BufferId::kNone;
-  uint64_t upload_size_ = 0, upload_used_ = 0;
+  UploadArea upload_, step_upload_, tables_;
+  BufferId readback_ = BufferId::kNone;
+  std::vector<std::unique_ptr<PreparedRecording>> once_;  // submitted, not waited for
+  KeptRecordings kept_;
+  Ticket last_ = Ticket::kNone, last_of_step_ = Ticket::kNone;
+  bool in_step_ = false;
+  StepCounts counts_;                     // of the open step
+  std::optional<double> host_at_;         // the host works for the open step since then
+  std::vector<std::byte> staged_tables_;  // what tables_ has
+  struct Table {
+    uint64_t begin = 0, size = 0;
+  };
+  std::vector<Table> tables_of_step_;
   Status failure_;
 };
 

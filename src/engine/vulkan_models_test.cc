@@ -3,15 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/sanitized_testing.h"
 #include "engine/family_requests_testing.h"
-#include "rank/vulkan_kind.h"
+#include "engine/opened_vulkan_testing.h"
 
 namespace transept {
 namespace {
@@ -19,33 +16,15 @@ namespace {
 using testing::Answer;
 using testing::Answers;
 using testing::Circumstances;
+using testing::OpenedVulkan;
 
-// Of Mesa: other drivers of the machine are not asked. A developer's own choice stays.
-constexpr char kLavapipe[] = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
-
-// The process's own. Null: there is no lavapipe, or no validation layer.
-struct Opened {
-  Mutex mutex;
-  std::vector<std::string> problems ABSL_GUARDED_BY(mutex);
-  std::shared_ptr<const DeviceKind> kind;
-  std::string why;
-
-  Opened() {
-    if (std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
-    auto opened = open_vulkan_kind("vulkan:lavapipe", {[this](std::string_view problem) {
-                                     const MutexLock lock(mutex);
-                                     problems.emplace_back(problem);
-                                   }});
-    if (!opened.ok()) why = error_message(opened.status());
-    if (opened.ok()) kind = *std::move(opened);
-  }
-  std::vector<std::string> take_problems() {
-    const MutexLock lock(mutex);
-    return std::exchange(problems, {});
-  }
-};
-Opened& opened() {
-  static Opened opened;
+// The process's own. Of a null kind: there is no lavapipe, or no validation layer.
+OpenedVulkan& opened() {
+  static OpenedVulkan opened;
+  return opened;
+}
+OpenedVulkan& opened_without_recordings() {
+  static OpenedVulkan opened(false);
   return opened;
 }
 
@@ -157,6 +136,22 @@ TEST_P(VulkanModels, BitsDependOnNoCompany) {
   const std::unique_ptr<LLMEngine> together = make_engine(wide, *opened().kind);
   const std::unique_ptr<LLMEngine> apart = make_engine(narrow, *opened().kind);
   EXPECT_EQ(run(*together), run(*apart));
+}
+
+// Steps that are filled with rows and submitted again have the bits of those that are recorded one by one.
+TEST_P(VulkanModels, RecordingsChangeNoBit) {
+  const Circumstances setup{.name = "kept", .backend = "auto"};
+  ASSERT_NE(opened_without_recordings().kind, nullptr);
+  const std::unique_ptr<LLMEngine> kept = make_engine(setup, *opened().kind);
+  const std::unique_ptr<LLMEngine> anew = make_engine(setup, *opened_without_recordings().kind);
+  EXPECT_EQ(run(*kept), run(*anew));
+  const StepCounts counts = kept->executor_stats().steps;
+  // Rows with ranges of keys or kinds of their own are recorded anew.
+  const bool may_be_kept = !GetParam().starts_with("mllama") && !GetParam().starts_with("cogagent");
+  EXPECT_EQ(counts.num_recorded > 0, may_be_kept);
+  EXPECT_EQ(counts.num_replayed > 0, may_be_kept);
+  EXPECT_EQ(anew->executor_stats().steps.num_recorded, 0);
+  for (const std::string& problem : opened_without_recordings().take_problems()) ADD_FAILURE() << problem;
 }
 
 // A window of 1500 positions takes half a minute, and its family has two folders of short ones. Under sanitizers the

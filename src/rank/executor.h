@@ -20,6 +20,7 @@
 #include "layers/split.h"
 #include "models/model_spec.h"
 #include "rank/step_plan.h"
+#include "tensor/device.h"
 #include "tensor/dtype.h"
 
 namespace transept {
@@ -68,6 +69,7 @@ struct ExecutorStats {
   uint64_t bytes_swapped_out = 0;
   uint64_t bytes_swapped_in = 0;
   int64_t num_arena_overflows = 0;
+  StepCounts steps;  // of a device that keeps what it makes of steps
   // Of ranks that hold a model together; none: there is one.
   int32_t num_ranks = 0;
   bool ranks_are_up = false;                              // they live and die together

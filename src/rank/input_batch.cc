@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/checked_math.h"
+#include "ops/rows.h"
+#include "rank/row_buckets.h"
 
 namespace transept {
 namespace {
@@ -77,6 +79,14 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
     for (const SequenceData& seq : group.seq_data) num_rows += seq.token_ids.size();
     has_ranges |= !group.ranges.empty();
   }
+  // Rows of a kind or with keys of their own are seldom twice the same.
+  is_filled_ = limits_.fills_rows && !has_ranges && num_rows > 0 && num_rows <= kMostRowsOfBucket;
+  if (is_filled_) {
+    const int64_t most =
+        std::min<int64_t>(limits_.max_num_tokens, int64_t{limits_.max_num_seqs} * limits_.max_decoder_len);
+    num_rows =
+        static_cast<size_t>(bucket_of_rows(size32(num_rows), std::max(size32(num_rows), static_cast<int32_t>(most))));
+  }
   positions_.resize(num_rows * static_cast<size_t>(limits_.position_axes));
   query_start_loc_.push_back(0);
   group_start_loc_.push_back(0);
@@ -97,6 +107,7 @@ void InputBatch::build_rows(const SchedulerOutputs& scheduled) {
     group_start_loc_.push_back(size32(self_lens_.size()));
     previous = &group;
   }
+  if (is_filled_) fill_rows(size32(num_rows));
   for (size_t spec = 0; spec < attention_.size(); ++spec) attention_[spec] = view(spec);
   forward_.input_ids = input_ids_;
   forward_.positions = positions_;
@@ -136,6 +147,22 @@ void InputBatch::add_positions(const SequenceData& seq, int32_t first_row, size_
                              : seq.context_len + static_cast<int32_t>(i) + seq.position_delta;
     }
   }
+}
+
+// Sequences of one row that sees no key and has no place: whatever comes of it is read by nothing.
+void InputBatch::fill_rows(int32_t num_rows) {
+  static const BlockTable kNoTable;
+  while (size32(input_ids_.size()) < num_rows) {
+    input_ids_.push_back(0);
+    query_start_loc_.push_back(size32(input_ids_.size()));
+    for (std::vector<int32_t>* lengths : {&context_lens_, &self_lens_, &cross_lens_}) lengths->push_back(0);
+    for (size_t spec = 0; spec < tables_.size(); ++spec) {
+      if (limits_.tables[spec].owner == TableOwner::kItem) continue;
+      append_table(kNoTable, tables_[spec].stride, tables_[spec].block_tables);
+      if (limits_.tables[spec].owner == TableOwner::kSequence) tables_[spec].slot_mapping.push_back(kNoSlot);
+    }
+  }
+  if (group_start_loc_.back() < size32(self_lens_.size())) group_start_loc_.push_back(size32(self_lens_.size()));
 }
 
 // Of a step in which some group has ranges, every row has one.
@@ -223,6 +250,10 @@ void InputBatch::build_requests(const StepPlan& plan, const GroupShortlists* sho
     request.num_candidates = row.num_candidates;
     row_requests_.push_back(request);
     captured_rows_.push_back(row.align ? capture_row(packed_row) : -1);
+  }
+  if (is_filled_) {
+    const int32_t num_rows = bucket_of_rows(size32(logits_rows_.size()), size32(input_ids_.size()));
+    logits_rows_.resize(static_cast<size_t>(num_rows), kNoRow);
   }
   forward_.logits_rows = logits_rows_;
 }

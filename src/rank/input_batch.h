@@ -27,6 +27,7 @@ class InputBatch final {
     DType encoder_kv_dtype = DType::kFloat32;  // AttentionMetadata::kv_dtype of encoder attention
     int32_t rows_spec = -1;                    // EncodeInputs::Limits::rows_spec
     bool has_wide_layers = false;              // items have more rows inside the encoder than positions behind it
+    bool fills_rows = false;                   // up to bucket_of_rows() (rank/row_buckets.h)
 
     EncodeInputs::Limits encodes() const {
       return {max_num_encoder_tokens, tables, kv_dtype, encoder_kv_dtype, rows_spec};
@@ -41,6 +42,8 @@ class InputBatch final {
 
   // AttentionBackend::plan() may fill what forward().attention refers to.
   const ForwardBatch& forward() const { return forward_; }
+  // Whether another step of as many rows may have the same ops: its rows were filled up, and no op is of some rows.
+  bool may_come_again() const { return is_filled_ && num_captured_rows_ == 0 && splice_rows_.empty(); }
   // The most positions that a sequence of the step crosses: max_kv_len of every cross spec. 0: none crosses any.
   int32_t max_cross_len() const { return max_cross_len_; }
   std::span<const EncodeInputs> encodes() const { return encodes_.all(); }
@@ -71,6 +74,7 @@ class InputBatch final {
   void add_sequence(const SequenceGroupMetadata& group, size_t seq_idx);
   void add_tables(const SequenceGroupMetadata& group, size_t seq_idx);
   void add_positions(const SequenceData& seq, int32_t first_row, size_t num_rows_of_step);
+  void fill_rows(int32_t num_rows);
   void add_ranges(const SequenceGroupMetadata& group, const SequenceData& seq);
   void add_splices(const SequenceGroupMetadata& group, int32_t first_row);
   void build_requests(const StepPlan& plan, const GroupShortlists* shortlists);
@@ -90,6 +94,7 @@ class InputBatch final {
   std::vector<RowRequest> row_requests_;
   std::vector<int32_t> capture_rows_, captured_rows_;
   int32_t num_captured_rows_ = 0;
+  bool is_filled_ = false;
   std::vector<int32_t> query_start_loc_, context_lens_, self_lens_, cross_lens_, group_start_loc_;
   std::vector<SpecTables> tables_;            // of each spec
   std::vector<AttentionMetadata> attention_;  // of each spec: views of the above

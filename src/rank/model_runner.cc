@@ -151,7 +151,8 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           options_.kv_dtype,
           loaded_.has_int8_encoder() ? DType::kInt8 : DType::kFloat32,
           info_.rows_spec,
-          has_wide_layers(spec())};
+          has_wide_layers(spec()),
+          device_->keeps_steps()};
 }
 
 Context EncoderDecoderModelRunner::make_context(Arena& arena, bool dry_run) {
@@ -352,6 +353,7 @@ ExecutorStats EncoderDecoderModelRunner::stats() const {
   stats.bytes_swapped_out = kv_->bytes_swapped_out();
   stats.bytes_swapped_in = kv_->bytes_swapped_in();
   stats.num_arena_overflows = arena_->num_overflows();
+  stats.steps = device_->step_counts();
   return stats;
 }
 

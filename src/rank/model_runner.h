@@ -109,6 +109,7 @@ class EncoderDecoderModelRunner final {
     const StepPlan* plan = nullptr;
     StepOutput* output = nullptr;
     std::optional<Arena::Scope> scope;  // of `hidden`; none of a stage
+    std::optional<DeviceStep> on_device;
     TensorView hidden;                  // the rows to score, behind the last norm
     // Of a stage that gets them from the last one: the encodes' rows, and what `hidden` views.
     std::vector<float> encoded, returned;

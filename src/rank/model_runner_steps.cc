@@ -81,6 +81,7 @@ Status EncoderDecoderModelRunner::end_step() {
     }
     if (chooses()) choose(context, step);
   }
+  step.on_device.reset();
   step.scope.reset();
   RETURN_IF_ERROR(device_->status());
   if (options_.ranks == nullptr) return ok_status();
@@ -110,6 +111,7 @@ void EncoderDecoderModelRunner::run(Context& context, Context& encode_context, B
   output.encode_seconds = seconds_since(begin);
   output.num_encode_tasks = threads_.num_tasks_done() - num_tasks_before;
   const ForwardBatch& forward = batch_->forward();
+  if (!context.dry_run && batch_->may_come_again()) step.on_device.emplace(device_.get());
   const bool is_returned = stage_ != nullptr && stage_->place().is_first() && !context.dry_run;
   const auto num_rows = static_cast<int64_t>(forward.logits_rows.size());
   step.hidden = is_returned ? TensorView() : context.arena.tensor(DType::kFloat32, {num_rows, spec().d_model});

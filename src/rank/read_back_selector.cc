@@ -20,10 +20,14 @@ class ReadBackSelector final : public Selector {
     const Arena::Scope scope(context.arena);
     const TensorView there = scores_there(context, lm_head, hidden.dim(0));
     const auto score = [&](int64_t first, int64_t last, const TensorView& out) {
-      const TensorView some = there.rows(0, last - first);
-      lm_head.logits(context, hidden.rows(first, last), some);
-      CHECK(out.stride[0] == vocab);
-      context.device.memory().copy_out(out.raw, some.raw, static_cast<size_t>(some.num_elements()) * sizeof(float));
+      // Rows that only fill the step behind the last are scored, too: so it is the same for any number of others.
+      const int64_t end = std::min(hidden.dim(0), first + kRowsAtOnce);
+      const TensorView some = there.rows(0, end - first);
+      lm_head.logits(context, hidden.rows(first, end), some);
+      CHECK(out.stride[0] == vocab && last <= end);
+      const auto row_bytes = static_cast<size_t>(vocab) * sizeof(float);
+      context.device.memory().copy_out_some(out.raw, some.raw, static_cast<size_t>(last - first) * row_bytes,
+                                            static_cast<size_t>(end - first) * row_bytes);
     };
     const int64_t overflows = scratch_->num_overflows();
     Context here{host_, *scratch_};

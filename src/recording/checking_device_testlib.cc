@@ -157,7 +157,7 @@ void CheckingDevice::run_op(const RecordedOp& op) {
     if (!reads(op.kernel->operands[i])) poison(copies.back());
   }
   for (std::vector<std::byte>& copy : copies) operands.emplace_back(copy);
-  kernels_.at(op.kernel)(op.arguments, operands, grid_of(op));
+  kernels_.at(op.kernel)({op.arguments.data(), op.arguments.size()}, operands, grid_of(op));
   for (size_t i = 0; i < op.operands.size(); ++i) {
     if (writes(op.kernel->operands[i])) write_back(copies[i], *find(op.operands[i]));
   }

@@ -52,46 +52,45 @@ void Recorder::run(const KernelSpec& kernel, std::span<const std::byte> argument
     check_range(grid.indirect);
     CHECK(grid.indirect.size == 3 * kWord, kernel.name, ": a grid is three words");
   }
-  append({.kind = RecordedOp::Kind::kKernel,
-          .kernel = &kernel,
-          .arguments = {arguments.begin(), arguments.end()},
-          .operands = {operands.begin(), operands.end()},
-          .grid = grid});
+  ops_.push_back({.kind = RecordedOp::Kind::kKernel,
+                  .kernel = &kernel,
+                  .arguments = Few<std::byte, kMaxArgumentBytes>(arguments),
+                  .operands = Few<BufferRange, kMaxOperands>(operands),
+                  .grid = grid});
 }
 
 void Recorder::copy(const BufferRange& from, const BufferRange& to) {
   check_range(from);
   check_range(to);
   CHECK(from.size == to.size && !overlap(from, to));
-  append({.kind = RecordedOp::Kind::kCopy, .operands = {from, to}});
+  ops_.push_back({.kind = RecordedOp::Kind::kCopy, .operands = {from, to}});
 }
 
 void Recorder::fill(const BufferRange& to, uint32_t word) {
   check_range(to);
-  append({.kind = RecordedOp::Kind::kFill, .operands = {to}, .word = word});
-}
-
-void Recorder::append(RecordedOp op) {
-  std::vector<Access> accesses = op.accesses();
-  for (Access& access : accesses) {
-    const uint64_t before = access.range.begin % alignment_;
-    access.range.begin -= before;
-    access.range.size += before;
-  }
-  const bool waits = std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-    return std::any_of(of_wave_.begin(), of_wave_.end(),
-                       [&](const Access& before) { return conflict(access, before); });
-  });
-  if (waits) of_wave_.clear();
-  if (waits || recording_.num_waves == 0) ++recording_.num_waves;
-  of_wave_.insert(of_wave_.end(), accesses.begin(), accesses.end());
-  op.wave = recording_.num_waves - 1;
-  recording_.ops.push_back(std::move(op));
+  ops_.push_back({.kind = RecordedOp::Kind::kFill, .operands = {to}, .word = word});
 }
 
 Recording Recorder::finish() {
-  of_wave_.clear();
-  return std::exchange(recording_, {});
+  Recording recording{.ops = std::exchange(ops_, {})};
+  std::vector<Access> of_wave;  // what the last wave's ops touch, aligned
+  for (RecordedOp& op : recording.ops) {
+    std::vector<Access> accesses = op.accesses();
+    for (Access& access : accesses) {
+      const uint64_t before = access.range.begin % alignment_;
+      access.range.begin -= before;
+      access.range.size += before;
+    }
+    const bool waits = std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      return std::any_of(of_wave.begin(), of_wave.end(),
+                         [&](const Access& before) { return conflict(access, before); });
+    });
+    if (waits) of_wave.clear();
+    if (waits || recording.num_waves == 0) ++recording.num_waves;
+    of_wave.insert(of_wave.end(), accesses.begin(), accesses.end());
+    op.wave = recording.num_waves - 1;
+  }
+  return recording;
 }
 
 }  // namespace transept

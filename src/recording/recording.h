@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/few.h"
+
 namespace transept {
 
 // A buffer of a device (Buffers, recording/stream.h). 0 is none, and numbers are not used twice.
@@ -54,18 +56,20 @@ constexpr size_t kMaxOperands = 8;
 struct Grid {
   uint32_t x = 1, y = 1, z = 1;
   BufferRange indirect = {};
+
+  bool operator==(const Grid&) const = default;
 };
 
 struct RecordedOp {
   enum class Kind : uint8_t { kKernel, kCopy, kFill };
 
   Kind kind = Kind::kKernel;
-  const KernelSpec* kernel = nullptr;  // kKernel
-  std::vector<std::byte> arguments;    // kKernel
-  std::vector<BufferRange> operands;   // kKernel: as its spec says; kCopy: from, to; kFill: to
-  Grid grid;                           // kKernel
-  uint32_t word = 0;                   // kFill: what each 4 bytes become
-  int32_t wave = 0;
+  const KernelSpec* kernel = nullptr;           // kKernel
+  Few<std::byte, kMaxArgumentBytes> arguments;  // kKernel
+  Few<BufferRange, kMaxOperands> operands;      // kKernel: as its spec says; kCopy: from, to; kFill: to
+  Grid grid;                                    // kKernel
+  uint32_t word = 0;                            // kFill: what each 4 bytes become
+  int32_t wave = 0;                             // as Recorder::finish() finds it
 
   // All that it reads and writes, as it declares it; grids in buffers too.
   std::vector<Access> accesses() const;
@@ -91,17 +95,18 @@ class Recorder final {
   void copy(const BufferRange& from, const BufferRange& to);
   void fill(const BufferRange& to, uint32_t word);
 
-  bool empty() const { return recording_.ops.empty(); }
-  size_t num_ops() const { return recording_.ops.size(); }
-  // Returns what was recorded. The recorder is empty then.
+  bool empty() const { return ops_.empty(); }
+  size_t num_ops() const { return ops_.size(); }
+  // In order, and in no wave yet. Valid until the recorder is used again.
+  std::span<const RecordedOp> ops() const { return ops_; }
+  // Returns what was recorded, in waves. The recorder is empty then.
   Recording finish();
+  // Forgets what was recorded, and keeps its memory.
+  void clear() { ops_.clear(); }
 
  private:
-  void append(RecordedOp op);
-
   uint64_t alignment_;
-  Recording recording_;
-  std::vector<Access> of_wave_;  // what the last wave's ops touch, aligned
+  std::vector<RecordedOp> ops_;
 };
 
 }  // namespace transept

@@ -30,7 +30,8 @@ Status check_device_flags(const EngineConfig& config) {
 StatusOr<std::shared_ptr<const DeviceKind>> choose_device(const EngineConfig& config) {
   if (!is_vulkan(config)) return std::shared_ptr<const DeviceKind>();
   RETURN_IF_ERROR(check_device_flags(config));
-  StatusOr<std::shared_ptr<const DeviceKind>> kind = open_vulkan_kind(config.device);
+  StatusOr<std::shared_ptr<const DeviceKind>> kind =
+      open_vulkan_kind(config.device, {.keeps_recordings = config.recordings});
   if (!kind.ok()) return with_prefix(kind.status(), str_cat("--device ", config.device));
   return kind;
 }

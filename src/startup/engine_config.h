@@ -21,6 +21,7 @@ struct EngineConfig {
   std::string quantization = "none";
   bool quantization_given = false;  // "none" was requested, and is not only the default
   std::string device = "auto";
+  bool recordings = true;                  // of steps, where the device keeps them
   std::string shortlist = "auto";          // auto, none, or a file (shortlist_file.h)
   std::optional<int64_t> shortlist_parts;  // ShortlistOptions::max_parts; for tests
   std::string preemption_mode = "auto";    // auto, recompute, swap

@@ -155,7 +155,7 @@ constexpr QuantProbe kQuantProbes[] = {
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), server/chat_test.cc (chats),
 // apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
 // (separated encoders), foreign_*_test.cc (files of other programs), strict_mask_end_to_end_test.cc, the tests below
-// (LoRA).
+// (LoRA), engine/vulkan_steps_test.cc (recorded steps).
 const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
                                             Feature::kChat,
                                             Feature::kScore,
@@ -179,7 +179,8 @@ const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
                                             Feature::kTensorParallel,
                                             Feature::kPipelineParallel,
                                             Feature::kSeparatedEncoder,
-                                            Feature::kVulkan};
+                                            Feature::kVulkan,
+                                            Feature::kRecordedSteps};
 
 class FeaturesTest : public ::testing::Test {
  protected:

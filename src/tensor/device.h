@@ -56,6 +56,11 @@ class DeviceMemory {
   virtual DeviceBuffer allocate(size_t bytes) = 0;
   virtual void copy_in(void* to, const void* from_host, size_t bytes) = 0;
   virtual void copy_out(void* to_host, const void* from, size_t bytes) = 0;
+  // The same; a device may move up to `most` bytes on the way, so that copies of other `bytes` are one to it. REQUIRES:
+  // bytes <= most, which are the device's at `from`.
+  virtual void copy_out_some(void* to_host, const void* from, size_t bytes, size_t /*most*/) {
+    copy_out(to_host, from, bytes);
+  }
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // the ranges do not overlap
   virtual void fill(void* to, uint8_t value, size_t bytes) = 0;
 
@@ -68,6 +73,13 @@ class DeviceMemory {
 // The memory of the processor: zeroed pages. One object, which lives as long as the process.
 DeviceMemory& host_memory();
 
+// What a device has kept of steps (Device::begin_step()).
+struct StepCounts {
+  int64_t num_recorded = 0;  // submissions that were recorded
+  int64_t num_replayed = 0;  // those that were not, as an earlier one was the same
+  double host_seconds = 0;   // of the host until the device had both, without waiting for the device
+};
+
 // What computes. Used by one thread at a time, as the arena of its Context is; owned by a rank.
 class Device {
  public:
@@ -79,6 +91,32 @@ class Device {
   // Why the results of the device's ops and copies are not to be used: an op that a dry run has met is not there, or a
   // call of its driver failed. The processor never fails.
   virtual Status status() const { return ok_status(); }
+
+  // A step that may come again begins: a device may keep what it makes of the ops and copies until end_step(), and run
+  // it again in a step that has the same ones, of other lengths, tables, ids and content. What those before it recorded
+  // need not have ended. Not nested.
+  virtual void begin_step() {}
+  virtual void end_step() {}
+  // Whether steps are to be filled with rows that nothing reads, up to a few numbers of rows (rank/row_buckets.h), so
+  // that they come again.
+  virtual bool keeps_steps() const { return false; }
+  virtual StepCounts step_counts() const { return {}; }  // of all steps so far
+};
+
+// Calls begin_step() and end_step() of a device, or of none. Borrows it.
+class DeviceStep final {
+ public:
+  explicit DeviceStep(Device* device) : device_(device) {
+    if (device_ != nullptr) device_->begin_step();
+  }
+  ~DeviceStep() {
+    if (device_ != nullptr) device_->end_step();
+  }
+  DeviceStep(const DeviceStep&) = delete;
+  DeviceStep& operator=(const DeviceStep&) = delete;
+
+ private:
+  Device* device_;
 };
 
 }  // namespace transept
