@@ -2,8 +2,9 @@
 // that has the same place among its stage's ranks. A stage's ranks are neighbours: rank = stage * ranks of a stage +
 // place.
 //
-// Messages go from a stage to the next one, and from the last to the first; so the first may wait for any but the last,
-// if it takes what that one sends before that is more than a sender can be ahead (EncoderDecoderModelRunner::make_way).
+// Rows go from a stage to the next one, and from the last to the first; so the first may wait for any but the last, if
+// it takes what that one sends before that is more than a sender can be ahead (EncoderDecoderModelRunner::make_way).
+// Captured attention goes from all to the first, in a step that ends before another begins.
 //
 // Errors are the group's, which stays ended: status() says so again. Owned by the runner and used by its thread. Not
 // thread-safe.
