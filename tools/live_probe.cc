@@ -87,6 +87,30 @@ std::vector<int16_t> samples_of(const AudioBytes& bytes) {
   return samples;
 }
 
+// All at once, `speed` times as fast as they were spoken.
+void play(std::vector<Speaker>& speakers, bool has_turns, double speed, const Clock& clock) {
+  constexpr size_t kPiece = 320;  // 20 ms
+  const TimePoint begin = clock.now();
+  for (int64_t piece = 1;; ++piece) {
+    bool has_more = false;
+    for (Speaker& speaker : speakers) {
+      const auto rest = std::span(speaker.samples).subspan(speaker.next);
+      if (rest.empty()) continue;
+      has_more = true;
+      const auto part = rest.first(std::min(kPiece, rest.size()));
+      if (const Status status = speaker.session->append_pcm16(part); !status.ok()) std::exit(2);
+      speaker.next += part.size();
+      speaker.listener->heard_seconds = static_cast<double>(speaker.next) / 16000;
+      if (speaker.next < speaker.samples.size()) continue;
+      if (!has_turns) (void)speaker.session->commit();
+      speaker.session->finish();
+    }
+    if (!has_more) break;
+    std::this_thread::sleep_until(begin + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+                                              static_cast<double>(piece) * 0.02 / speed)));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -131,26 +155,7 @@ int main(int argc, char** argv) {
     speaker.listener = std::make_shared<Listener>(clock);
     speaker.session = need(LiveSession::create(*host, options, speaker.listener));
   }
-  constexpr size_t kPiece = 320;  // 20 ms
-  const TimePoint begin = clock.now();
-  for (int64_t piece = 1;; ++piece) {
-    bool has_more = false;
-    for (Speaker& speaker : speakers) {
-      const auto rest = std::span(speaker.samples).subspan(speaker.next);
-      if (rest.empty()) continue;
-      has_more = true;
-      const auto part = rest.first(std::min(kPiece, rest.size()));
-      if (const Status status = speaker.session->append_pcm16(part); !status.ok()) std::exit(2);
-      speaker.next += part.size();
-      speaker.listener->heard_seconds = static_cast<double>(speaker.next) / 16000;
-      if (speaker.next < speaker.samples.size()) continue;
-      if (!options.turn_detection.has_value()) (void)speaker.session->commit();
-      speaker.session->finish();
-    }
-    if (!has_more) break;
-    std::this_thread::sleep_until(begin + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
-                                              static_cast<double>(piece) * 0.02 / speed)));
-  }
+  play(speakers, options.turn_detection.has_value(), speed, clock);
   int64_t told = 0, revised = 0, num_same = 0;
   for (Speaker& speaker : speakers) {
     speaker.listener->wait();

@@ -250,6 +250,17 @@ TEST_P(VulkanOpsTest, GathersRowsOfEveryType) {
   }
 }
 
+// A head's pairs, which lie side by side or in its halves.
+void rotate(std::span<const float> cosines, std::span<const float> sines, bool halves, std::vector<double>& head) {
+  for (size_t p = 0; p < cosines.size(); ++p) {
+    double &u = head[halves ? p : 2 * p], &v = head[halves ? p + cosines.size() : 2 * p + 1];
+    const double cosine = cosines[p], sine = sines[p];
+    const double rotated = u * cosine - v * sine;
+    v = v * cosine + u * sine;
+    u = rotated;
+  }
+}
+
 TEST_P(VulkanOpsTest, RotatesPairs) {
   constexpr uint32_t kRows = 4, kHeads = 3, kDim = 20;
   for (const bool halves : {false, true}) {
@@ -269,13 +280,8 @@ TEST_P(VulkanOpsTest, RotatesPairs) {
         for (uint32_t head = 0; head < kHeads; ++head) {
           std::vector<double> expected(x.begin() + (row * kHeads + head) * kDim,
                                        x.begin() + (row * kHeads + head + 1) * kDim);
-          for (uint32_t p = 0; p < pairs; ++p) {
-            double &u = expected[halves ? p : 2 * p], &v = expected[halves ? p + pairs : 2 * p + 1];
-            const double cosine = cosines[row * pairs + p], sine = sines[row * pairs + p];
-            const double rotated = u * cosine - v * sine;
-            v = v * cosine + u * sine;
-            u = rotated;
-          }
+          rotate(std::span(cosines).subspan(row * pairs, pairs), std::span(sines).subspan(row * pairs, pairs), halves,
+                 expected);
           for (uint32_t d = 0; d < kDim; ++d) ASSERT_NEAR(y[(row * kHeads + head) * kDim + d], expected[d], 1e-6);
         }
       }

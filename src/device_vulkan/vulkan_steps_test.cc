@@ -150,7 +150,6 @@ TEST_F(VulkanStepsTest, OpsBeforeAStepRunBeforeIt) {
   const auto timeline = make();
   std::byte* const rows = timeline->allocate(kRoom).value();
   std::byte* const others = timeline->allocate(kRoom).value();
-  StepCounts counts;
   for (int i = 0; i < 50; ++i) {
     const Step before = Step::random(rng_, 64, 9), step = Step::random(rng_, 8, 9);
     before.record(*timeline, others, 3);

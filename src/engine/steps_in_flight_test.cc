@@ -147,7 +147,7 @@ TEST_F(StepsInFlightTest, StagesAreUsedByRequestsThatTrickleIn) {
   for (const int32_t num_stages : {2, 4}) {
     start(num_stages, 0.1);
     std::mt19937_64 random(3);
-    const auto num_clients = static_cast<size_t>(4 * num_stages);
+    const auto num_clients = 4 * static_cast<size_t>(num_stages);
     for (size_t next = 0; next < 400 || engine_->has_unfinished_requests(); step()) {
       while (next < 400 && engine_->num_unfinished_requests() < num_clients) {
         add(str_cat("r", next++), 20 + static_cast<int32_t>(random() % 20));

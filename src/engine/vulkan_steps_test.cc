@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "base/log.h"
 #include "base/sanitized_testing.h"
 #include "engine/llm_engine.h"
 #include "engine/opened_vulkan_testing.h"

@@ -141,7 +141,7 @@ ExecutorStats GroupExecutor::stats() const {
 }
 
 Status run_rank(EncoderDecoderModelRunner& runner, Communicator& ranks) {
-  const Status ended = execute_plans(runner, ranks);
+  Status ended = execute_plans(runner, ranks);
   if (!ended.ok()) ranks.fail(with_prefix(ended, str_cat("rank ", ranks.rank())));
   return ended;
 }

@@ -110,7 +110,7 @@ class EncoderDecoderModelRunner final {
     StepOutput* output = nullptr;
     std::optional<Arena::Scope> scope;  // of `hidden`; none of a stage
     std::optional<DeviceStep> on_device;
-    TensorView hidden;                  // the rows to score, behind the last norm
+    TensorView hidden;  // the rows to score, behind the last norm
     // Of a stage that gets them from the last one: the encodes' rows, and what `hidden` views.
     std::vector<float> encoded, returned;
     bool has_returned = false;  // they are here

@@ -156,6 +156,7 @@ void CheckingDevice::run_op(const RecordedOp& op) {
     copies.emplace_back(there.begin(), there.end());
     if (!reads(op.kernel->operands[i])) poison(copies.back());
   }
+  operands.reserve(copies.size());
   for (std::vector<std::byte>& copy : copies) operands.emplace_back(copy);
   kernels_.at(op.kernel)({op.arguments.data(), op.arguments.size()}, operands, grid_of(op));
   for (size_t i = 0; i < op.operands.size(); ++i) {
