@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "device_vulkan/vulkan_rig_testing.h"
 #include "ops/activation.h"
