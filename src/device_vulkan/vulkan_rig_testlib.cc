@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "base/check.h"
@@ -38,6 +39,19 @@ void keep_drivers_loaded() {
   }
 }
 
+// The process's own. They end with the tests: the objects of newer layers end before those of here that were made
+// first.
+struct Rigs final : ::testing::Environment {
+  void TearDown() override {
+    straight.reset();
+    reversed.reset();
+    are_opened = false;
+  }
+  bool are_opened = false;
+  std::unique_ptr<VulkanRig> straight, reversed;
+};
+Rigs* const rigs = static_cast<Rigs*>(::testing::AddGlobalTestEnvironment(new Rigs));
+
 template <typename T>
 T expect_value(StatusOr<T> result) {
   CHECK(result.ok(), result.status().ToString());
@@ -54,13 +68,16 @@ VulkanRig* VulkanRig::get(bool is_reversed) {
     const bool is_chosen = std::getenv(kDevice) != nullptr;
     if (!is_chosen && std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
     StatusOr<std::unique_ptr<VulkanRig>> rig = open(reversed);
-    if (rig.ok()) return rig->release();
+    if (rig.ok()) return *std::move(rig);
     reason() = rig.status().ToString();
-    return static_cast<VulkanRig*>(nullptr);
+    return std::unique_ptr<VulkanRig>();
   };
-  // Kept to the end of the process: newer layers end before what was made earlier does.
-  static VulkanRig *const straight = opened(false), *const reversed = opened(true);
-  return is_reversed ? reversed : straight;
+  if (!rigs->are_opened) {
+    rigs->straight = opened(false);
+    rigs->reversed = opened(true);
+    rigs->are_opened = true;
+  }
+  return is_reversed ? rigs->reversed.get() : rigs->straight.get();
 }
 
 StatusOr<std::unique_ptr<VulkanRig>> VulkanRig::open(bool is_reversed) {
