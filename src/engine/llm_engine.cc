@@ -48,6 +48,13 @@ LLMEngine::LLMEngine(const Options& options, std::unique_ptr<Executor> executor,
       plans_(static_cast<size_t>(scheduler_.options().max_steps_in_flight)),
       trace_(options.max_trace_steps) {}
 
+LLMEngine::~LLMEngine() {
+  for (int32_t left = scheduler_.num_steps_in_flight(); left > 0; --left) {
+    if (!executor_->collect(plans_[oldest_plan_].step, output_).ok()) return;  // none is in flight then
+    oldest_plan_ = (oldest_plan_ + 1) % plans_.size();
+  }
+}
+
 Status LLMEngine::add_request(const std::string& request_id, EncoderDecoderInputs inputs, const SamplingParams& params,
                               const RequestOptions& options) {
   return add_checked({request_id, EncodedInput(), std::move(inputs), params, options});

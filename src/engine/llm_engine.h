@@ -55,6 +55,8 @@ class LLMEngine final : public StepEngine {
   // and ids of the executor's.
   LLMEngine(const Options& options, std::unique_ptr<Executor> executor, const Tokenizer* tokenizer, const Clock& clock,
             DraftModel draft_model = {});
+  // Collects the steps in flight: their plans are read until then.
+  ~LLMEngine() override;
 
   // Of a request over remote items (core/encoder_item.h): it waits outside the scheduler until the rows of all are
   // here; if they do not come in time, its result says so. An open token of the decoder prompt is filled first, by a
