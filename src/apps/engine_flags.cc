@@ -64,10 +64,9 @@ std::vector<FlagSpec> speculation_and_parallelism_flags() {
       {"master-port", "PORT", "29500", "its port", kEngine},
       {"group-token-file", "FILE", "none", "a file whose content all nodes must know", kEngine},
       {"pipeline-parallel-size", "S", "1",
-       "stages that hold a share of the layers and of the KV cache each, and work on a step each: more memory, and "
-       "speed for several requests at once; each is as many processes as --tensor-parallel-size says, 8 in all at "
-       "most; "
-       "answers stay the same",
+       "stages that hold a share of the layers and of the KV cache each, and work on a step each where several "
+       "requests run: more memory; each is as many processes as --tensor-parallel-size says, 8 in all at most; answers "
+       "stay the same",
        kEngine},
       {"pipeline-layers", "LIST", "as even as their bytes can be",
        "decoder layers of each stage, e.g. 5,7; or the encoder's before them: 6,6/5,7", kEngine},

@@ -209,7 +209,7 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kOtherDevices, .group = feature_groups::kModels, .name = "other devices", .flags = "--device", .refusal = "this version runs on the processor, or on a Vulkan device"},
     {.feature = Feature::kSeparatedEncoder, .group = feature_groups::kModels, .name = "encoders in processes of their own, on one machine or several", .flags = "--epd, --role, --broker"},
     {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism: 2, 4 or 8 processes of one host, or of several, hold the model together, with one process's bits, where they divide its heads", .flags = "--tensor-parallel-size, --nnodes"},
-    {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism: stages of layers on 2 to 8 processes, with one process's bits; each stage works on a step of its own, so it brings memory, and speed for several requests at once", .flags = "--pipeline-parallel-size, --pipeline-layers, --nnodes"},
+    {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism: stages of layers on 2 to 8 processes, with one process's bits; each stage works on a step of its own where several requests run; it brings memory", .flags = "--pipeline-parallel-size, --pipeline-layers, --nnodes"},
 };
 // clang-format on
 

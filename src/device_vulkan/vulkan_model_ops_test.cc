@@ -18,16 +18,8 @@ namespace {
 using test_util::random_floats;
 using testing::VulkanRig;
 
-class VulkanModelOpsTest : public ::testing::Test {
+class VulkanModelOpsTest : public testing::TimelineTest {
  protected:
-  void SetUp() override {
-    if (VulkanRig::get(false) == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
-  }
-  void TearDown() override {
-    if (VulkanRig::get(false) == nullptr) return;
-    for (const std::string& problem : VulkanRig::get(false)->take_problems()) ADD_FAILURE() << problem;
-  }
-
   // A device of its own, with step memory.
   struct Opened {
     std::shared_ptr<VulkanSpace> space;

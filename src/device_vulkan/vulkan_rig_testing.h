@@ -13,6 +13,7 @@
 
 #include "device_vulkan/record_ops.h"
 #include "device_vulkan/vulkan_stream.h"
+#include "device_vulkan/vulkan_timeline.h"
 
 namespace transept::testing {
 
@@ -91,6 +92,25 @@ class VulkanRigTest : public ::testing::TestWithParam<bool> {
   DeviceMatrix make(uint32_t rows, uint32_t columns);  // of NaN
   // What is in such rows now.
   std::vector<float> get(const DeviceMatrix& matrix);
+};
+
+// Tests of timelines over the straight rig's device.
+class TimelineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    rig_ = VulkanRig::get(false);
+    if (rig_ == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
+  }
+  void TearDown() override {
+    if (rig_ == nullptr) return;
+    for (const std::string& problem : rig_->take_problems()) ADD_FAILURE() << problem;
+  }
+
+  std::unique_ptr<VulkanTimeline> make(const VulkanTimeline::Options& options = {}) {
+    return VulkanTimeline::create(rig_->shared_device(), options).value();
+  }
+
+  VulkanRig* rig_ = nullptr;
 };
 
 }  // namespace transept::testing

@@ -15,8 +15,6 @@
 namespace transept {
 namespace {
 
-using testing::VulkanRig;
-
 constexpr uint64_t kRoom = 1 << 16;  // bytes of a step's rows
 
 // y[i] = table[ids[i]] + added[i], of as many rows as there are ids: a step with lists, a table and a copy.
@@ -73,22 +71,8 @@ struct Step {
   }
 };
 
-class VulkanStepsTest : public ::testing::Test {
+class VulkanStepsTest : public testing::TimelineTest {
  protected:
-  void SetUp() override {
-    rig_ = VulkanRig::get(false);
-    if (rig_ == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
-  }
-  void TearDown() override {
-    if (rig_ == nullptr) return;
-    for (const std::string& problem : rig_->take_problems()) ADD_FAILURE() << problem;
-  }
-
-  std::unique_ptr<VulkanTimeline> make(const VulkanTimeline::Options& options = {}) {
-    return VulkanTimeline::create(rig_->shared_device(), options).value();
-  }
-
-  VulkanRig* rig_ = nullptr;
   std::mt19937 rng_{1};
 };
 

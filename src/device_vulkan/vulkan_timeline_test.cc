@@ -14,25 +14,7 @@
 namespace transept {
 namespace {
 
-using testing::VulkanRig;
-
-class VulkanTimelineTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    rig_ = VulkanRig::get(false);
-    if (rig_ == nullptr) GTEST_SKIP() << "no software device: " << VulkanRig::why();
-  }
-  void TearDown() override {
-    if (rig_ == nullptr) return;
-    for (const std::string& problem : rig_->take_problems()) ADD_FAILURE() << problem;
-  }
-
-  std::unique_ptr<VulkanTimeline> make(const VulkanTimeline::Options& options = {}) {
-    return VulkanTimeline::create(rig_->shared_device(), options).value();
-  }
-
-  VulkanRig* rig_ = nullptr;
-};
+using VulkanTimelineTest = testing::TimelineTest;
 
 std::vector<float> counted(size_t count, float first) {
   std::vector<float> values(count);

@@ -89,7 +89,7 @@ class Executor {
   // `plan` must not change until collect(plan.step) has returned. Steps are executed in the order of submit(), block
   // moves too, and are collected in it; at most ExecutorInfo::max_steps_in_flight are in flight. If more than one may
   // be, no row of a plan reads what the plan's encodes write: that is there when the plan was collected. After an error
-  // no step is in flight.
+  // no step is in flight; nor is one when an executor ends.
   virtual Status submit(const StepPlan& plan) = 0;
   virtual Status collect(uint64_t step, StepOutput& output) = 0;
 

@@ -66,8 +66,7 @@ GroupExecutor::GroupExecutor(std::unique_ptr<EncoderDecoderModelRunner> runner, 
       steps_(static_cast<size_t>(runner_->info().max_steps_in_flight)) {}
 
 GroupExecutor::~GroupExecutor() {
-  while (num_ended_ < num_in_flight_ && end_next().ok()) {
-  }
+  CHECK(num_in_flight_ == 0, "steps are in flight");
   announce(*ranks_, ranks_->size(), {.kind = Kind::kEndOfGroup}).IgnoreError();
 }
 

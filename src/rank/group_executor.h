@@ -22,7 +22,7 @@ class GroupExecutor final : public Executor {
   // `ranks` lives as long as the group: its owner may wait for the others' ends in its destructor. REQUIRES: the runner
   // is rank 0 of `ranks`, and the other ranks have called run_rank().
   GroupExecutor(std::unique_ptr<EncoderDecoderModelRunner> runner, std::shared_ptr<Communicator> ranks);
-  // Ends the steps in flight, which others may wait for, and tells all to end.
+  // Tells the others to end. REQUIRES: no step is in flight.
   ~GroupExecutor() override;
   GroupExecutor(const GroupExecutor&) = delete;
   GroupExecutor& operator=(const GroupExecutor&) = delete;
