@@ -32,6 +32,48 @@ FlagSpec refused(std::string name, std::string value_name, Feature feature, std:
           .harmless = std::move(harmless)};
 }
 
+std::vector<FlagSpec> memory_and_batching_flags() {
+  return {
+      {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
+      {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
+      {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
+      {"preemption-mode", "auto|recompute|swap", "auto",
+       "auto: recompute one sequence, swap several; a decode instance swaps", kMemory},
+      {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
+      {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
+       kMemory},
+      {"encoder-cache-memory", "SIZE|off", "auto",
+       "bytes of the KV cache in which encoder inputs and prefixes stay for later requests while nothing else needs "
+       "them; auto: a sixteenth of the machine's memory; off: no encoder input stays",
+       kMemory},
+      {"encoder-cache-ttl", "SECONDS", "none", "how long an input, or a prefix, stays at most after its last use",
+       kMemory},
+      {.name = "enable-prefix-caching",
+       .value_name = "auto|off",
+       .default_text = "auto",
+       .help = "auto: decoder prompts of two KV blocks and more begin with blocks that earlier ones of the same "
+               "encoder input left",
+       .group = kMemory,
+       .value_alone = "auto"},
+      {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
+      {"max-num-batched-tokens", "N", "2048", "decoder tokens a step; longer prompts go in parts", kMemory},
+      {"enable-chunked-prefill", "", "", "accepted, as vLLM has it: decoder prompts always go in parts", kMemory},
+      {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
+      {"encode-slice", "MS", "auto in serve, else none",
+       "how long encodes may take of a step in which others decode, the rest waits for the next steps: milliseconds, "
+       "auto (as long as the decoding; more when requests wait), or none",
+       kMemory},
+      {"max-model-len", "N", "the model's, or 8192", "longest encoder input and longest decoder sequence", kMemory},
+      {"debug-poison", "", "",
+       "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
+      {"debug-loopback-plans", "", "",
+       "send every step's plan through the bytes that another process would get, and check it: for finding bugs",
+       kMemory},
+      refused("enable-lora", "", Feature::kLora),
+      refused("lora-modules", "LIST", Feature::kLora),
+  };
+}
+
 std::vector<FlagSpec> speculation_and_parallelism_flags() {
   return {
       {"speculative-config", "JSON", "the drafts of requests alone",
@@ -124,44 +166,8 @@ std::vector<FlagSpec> engine_flags() {
       {"log-level", "error|warning|info", "warning; in serve info", "info: what the engine tells of itself, too",
        kEngine},
       quiet_flag(kEngine),
-      {"block-size", "TOKENS", "16", "tokens a KV block holds", kMemory},
-      {"kv-cache-memory", "SIZE", "what the largest load can use", "bytes of the KV cache, e.g. 512MiB", kMemory},
-      {"swap-space", "SIZE", "1GiB", "bytes of host memory for preempted requests", kMemory},
-      {"preemption-mode", "auto|recompute|swap", "auto",
-       "auto: recompute one sequence, swap several; a decode instance swaps", kMemory},
-      {"watermark", "SHARE", "0.01", "share of the KV blocks that admission leaves free", kMemory},
-      {"share-identical-inputs", "on|off", "on", "requests with the same encoder input share one encode and its KV",
-       kMemory},
-      {"encoder-cache-memory", "SIZE|off", "auto",
-       "bytes of the KV cache in which encoder inputs and prefixes stay for later requests while nothing else needs "
-       "them; auto: a sixteenth of the machine's memory; off: no encoder input stays",
-       kMemory},
-      {"encoder-cache-ttl", "SECONDS", "none", "how long an input, or a prefix, stays at most after its last use",
-       kMemory},
-      {.name = "enable-prefix-caching",
-       .value_name = "auto|off",
-       .default_text = "auto",
-       .help = "auto: decoder prompts of two KV blocks and more begin with blocks that earlier ones of the same "
-               "encoder input left",
-       .group = kMemory,
-       .value_alone = "auto"},
-      {"max-num-seqs", "N", "64", "sequences that run at once", kMemory},
-      {"max-num-batched-tokens", "N", "2048", "decoder tokens a step; longer prompts go in parts", kMemory},
-      {"enable-chunked-prefill", "", "", "accepted, as vLLM has it: decoder prompts always go in parts", kMemory},
-      {"max-num-encoder-tokens", "N", "4096", "encoder tokens a step", kMemory},
-      {"encode-slice", "MS", "auto in serve, else none",
-       "how long encodes may take of a step in which others decode, the rest waits for the next steps: milliseconds, "
-       "auto (as long as the decoding; more when requests wait), or none",
-       kMemory},
-      {"max-model-len", "N", "the model's, or 8192", "longest encoder input and longest decoder sequence", kMemory},
-      {"debug-poison", "", "",
-       "fill freed KV blocks with NaN, shuffle block order, watch cross KV: slow, for finding bugs", kMemory},
-      {"debug-loopback-plans", "", "",
-       "send every step's plan through the bytes that another process would get, and check it: for finding bugs",
-       kMemory},
-      refused("enable-lora", "", Feature::kLora),
-      refused("lora-modules", "LIST", Feature::kLora),
   };
+  for (FlagSpec& flag : memory_and_batching_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : speculation_and_parallelism_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : media_flags()) table.push_back(std::move(flag));
   for (FlagSpec& flag : hub_flags()) table.push_back(std::move(flag));
