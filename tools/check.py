@@ -267,6 +267,16 @@ def chosen_steps(every, names, slow):
     return [step for step in every if step in chosen or step.name in needed]
 
 
+def compiler_calls():
+    """(found, all): calls of the compiler that its cache has counted, and those whose object it had. (0, 0) without ccache."""
+    if not shutil.which("ccache"):
+        return 0, 0
+    printed = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True).stdout
+    counted = {name: int(number) for name, number in (line.split() for line in printed.splitlines()) if number.isdigit()}
+    found = counted.get("direct_cache_hit", 0) + counted.get("preprocessed_cache_hit", 0)
+    return found, found + counted.get("cache_miss", 0)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev check")
     parser.add_argument("--base")
@@ -283,11 +293,12 @@ def main():
     unknown = set(wanted) - {step.name for step in every}
     if unknown:
         parser.error(f"--only: no step {', '.join(sorted(unknown))}; --list names them")
-    start = time.monotonic()
+    start, calls = time.monotonic(), compiler_calls()
     outcomes = run_lanes(chosen_steps(every, wanted, options.slow))
     passed = sum(result.passed + (verdict == "ok") for result, verdict in outcomes)
     failed = sum(result.failed for result, _ in outcomes)
-    print(f"{time.monotonic() - start:.0f} s in all")
+    found, called = (now - before for now, before in zip(compiler_calls(), calls))
+    print(f"{time.monotonic() - start:.0f} s in all, {jobs()} processors; of {called} compiled objects the cache had {found}")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
 
