@@ -1,4 +1,5 @@
 """What bench/parallel.py asks of the binary, and what it makes of reports."""
+import os
 import unittest
 from unittest import mock
 
@@ -28,12 +29,19 @@ class ParallelTest(unittest.TestCase):
         self.assertEqual(len({row.name for row in [*parallel.RANKS, *parallel.STAGES]}), 18)
 
     def test_times_are_medians_in_us(self):
-        cases = [{"name": f"BM_SumOverTwoRanks/{rows}/real_time_{kind}", "aggregate_name": kind, "real_time": rows * 1000.0 + extra}
+        cases = [{"name": f"BM_SumOverTwoRanks/{rows}/real_time_{kind}", "aggregate_name": kind, "real_time": rows * 1000.0 + extra, "p99_us": 3.0 * rows + extra}
                  for rows in (1, 32) for kind, extra in (("mean", 500), ("median", 0), ("stddev", 7))]
-        self.assertEqual(parallel.times_of_exchange({"benchmarks": cases}), {1: 1.0, 32: 32.0})
+        self.assertEqual(parallel.times_of_exchange({"benchmarks": cases}), {1: (1.0, 3.0), 32: (32.0, 96.0)})
+
+    def test_memory_of_a_process_is_its_own_and_with_that_of_files(self):
+        before, _ = parallel.memory_of(os.getpid())
+        held = bytearray(b"x" * (64 << 20))
+        own, whole = parallel.memory_of(os.getpid())
+        self.assertAlmostEqual(own - before, len(held), delta=4 << 20)
+        self.assertGreater(whole, own)
 
     def test_a_prediction_goes_by_the_measured_exchange(self):
-        wire = parallel.wire_of({1: 4.0, 32: 66.0})
+        wire = parallel.wire_of({1: (4.0, 9.0), 32: (66.0, 70.0)})
         self.assertEqual((wire.latency, wire.per_kib), (2.0, 1.0))
         row = next(row for row in parallel.RANKS if row.name == "opus-mt, batch 8")
         self.assertEqual((row.shape, row.num_rows), ("opus-mt", 8))

@@ -69,8 +69,10 @@ class Communicator {
 
   // Seconds since the start. Any thread.
   struct Times {
-    double calls = 0;                          // of this rank in exchanges, broadcasts and barriers
-    std::array<double, kMaxRanks> waits = {};  // of each rank, by rank, for others in these, as far as it is known here
+    double calls = 0;  // of this rank in exchanges, broadcasts and barriers
+    // Of each rank, by rank, for others in these and in send() and recv(), as far as it is known here: of this rank;
+    // and over a network of the others until the last call or message that came from them.
+    std::array<double, kMaxRanks> waits = {};
   };
   virtual Times times() const = 0;
 };

@@ -289,6 +289,33 @@ TEST_P(Kinds, AwaitHasNoTimeLimitAndTakesNothing) {
   });
 }
 
+TEST_P(Kinds, TheRankThatWaitsForAMessageHasWaited) {
+  constexpr std::chrono::milliseconds kPause(200);
+  constexpr double kMost = 0.1, kLeast = 0.15;  // seconds
+  run(GetParam(), 2, {}, [&](Communicator& ranks) {
+    int32_t number = 7;
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&number, 1));
+    if (ranks.rank() == 0) {
+      for (int message = 0; message < 2; ++message) {
+        std::this_thread::sleep_for(kPause);
+        ASSERT_TRUE(ranks.send(1, bytes).ok());
+      }
+      ASSERT_TRUE(ranks.await(1).ok());
+      ASSERT_TRUE(ranks.recv(1, bytes).ok());
+      EXPECT_LT(ranks.times().waits[0], kMost) << "it had no message to wait for";
+    } else {
+      ASSERT_TRUE(ranks.recv(0, bytes).ok());
+      const double waited = ranks.times().waits[1];
+      EXPECT_GE(waited, kLeast);
+      ASSERT_TRUE(ranks.await(0).ok());
+      ASSERT_TRUE(ranks.recv(0, bytes).ok());
+      EXPECT_LT(ranks.times().waits[1], waited + kMost) << "to wait for work is no waiting";
+      ASSERT_TRUE(ranks.send(0, bytes).ok());
+    }
+    EXPECT_GE(ranks.times().waits[1], kLeast) << "as the other rank has heard, too";
+  });
+}
+
 TEST_P(Kinds, ASleepingRankUsesNoProcessor) {
   double seconds_used = -1;
   run(GetParam(), 2, {}, [&](Communicator& ranks) {

@@ -207,7 +207,7 @@ Status GlooCommunicator::take(int other, size_t part_bytes) {
   Peer& from = peer(other);
   const TimePoint begin = steady_now();
   RETURN_IF_ERROR(wait_received(from.call_in_buffer, other));
-  waited_ns_[static_cast<size_t>(rank())].fetch_add((steady_now() - begin).count(), std::memory_order_relaxed);
+  count_wait(begin);
   waited_ns_[static_cast<size_t>(other)].store(from.call_in.waited_ns, std::memory_order_relaxed);
   const GroupCall theirs = from.call_in.call;
   if (!theirs.is_same(call_)) {
@@ -237,6 +237,10 @@ Communicator::Times GlooCommunicator::times() const {
   return times;
 }
 
+void GlooCommunicator::count_wait(TimePoint begin) {
+  waited_ns_[static_cast<size_t>(rank())].fetch_add((steady_now() - begin).count(), std::memory_order_relaxed);
+}
+
 // ---- Messages
 
 // For messages of errors.
@@ -247,12 +251,15 @@ Status GlooCommunicator::send(int to, std::span<const std::byte> data) {
   if (const std::optional<Status> failure = link_->failure()) return *failure;
   count_message();
   Peer& other = peer(to);
+  const TimePoint begin = steady_now();
   while (!other.outgoing.empty() &&
          (other.outgoing.size() >= kMostAhead || other.outgoing_bytes + data.size() > options_.mailbox_bytes)) {
     RETURN_IF_ERROR(finish_oldest(to));
   }
+  count_wait(begin);
   auto message = std::make_unique<Outgoing>();
   message->frame.call = {.number = ++other.num_sent, .bytes = data.size()};
+  message->frame.waited_ns = waited_ns_[static_cast<size_t>(rank())].load(std::memory_order_relaxed);
   message->frame_buffer = transport_->buffer(reinterpret_cast<std::byte*>(&message->frame), sizeof(Frame));
   if (data.size() <= kInlineBytes) {
     std::ranges::copy(data, message->frame.bytes.begin());
@@ -281,8 +288,11 @@ Status GlooCommunicator::finish_oldest(int to) {
 Status GlooCommunicator::recv(int from, std::span<std::byte> data) {
   CHECK(from != rank(), "a message from itself");
   count_message();
+  const TimePoint begin = steady_now();
   RETURN_IF_ERROR(await_message(from, options_.rank_timeout));
+  count_wait(begin);
   Peer& other = peer(from);
+  waited_ns_[static_cast<size_t>(from)].store(other.message_in.waited_ns, std::memory_order_relaxed);
   const GroupCall theirs = other.message_in.call;
   const uint64_t number = ++other.num_received;
   if (theirs.number != number || theirs.bytes != data.size()) {

@@ -61,7 +61,7 @@ class GlooCommunicator final : public Communicator {
   static constexpr size_t kInlineBytes = 184;
   struct alignas(64) Frame {
     GroupCall call;
-    int64_t waited_ns = 0;  // of the sender, until this call
+    int64_t waited_ns = 0;  // of the sender, until this call or message
     std::array<std::byte, kInlineBytes> bytes{};
   };
   struct FreeBytes {
@@ -100,6 +100,7 @@ class GlooCommunicator final : public Communicator {
   Status await_message(int from, std::optional<Duration> timeout);
   Status finish_oldest(int to);
   void count_message();
+  void count_wait(TimePoint begin);  // from then until now
   bool gives_part(int rank) const;
 
   void wake();

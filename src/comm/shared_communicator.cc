@@ -165,7 +165,7 @@ Status SharedCommunicator::put(int to, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const uint64_t written = box.num_written.load(std::memory_order_relaxed);
     const auto room = [&] { return ring.size() - (written - box.num_read.load(std::memory_order_seq_cst)); };
-    RETURN_IF_ERROR(wait(to, box.read, [&] { return room() > 0; }));
+    RETURN_IF_ERROR(wait_counted(to, box.read, [&] { return room() > 0; }));
     const size_t begin = written % ring.size();
     const size_t count = std::min({bytes.size(), room(), ring.size() - begin});
     std::memcpy(ring.data() + begin, bytes.data(), count);
@@ -182,7 +182,7 @@ Status SharedCommunicator::take(int from, std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     const uint64_t read = box.num_read.load(std::memory_order_relaxed);
     const auto there = [&] { return box.num_written.load(std::memory_order_seq_cst) - read; };
-    RETURN_IF_ERROR(wait(from, box.written, [&] { return there() > 0; }));
+    RETURN_IF_ERROR(wait_counted(from, box.written, [&] { return there() > 0; }));
     const size_t begin = read % ring.size();
     const size_t count = std::min({bytes.size(), static_cast<size_t>(there()), ring.size() - begin});
     std::memcpy(bytes.data(), ring.data() + begin, count);
@@ -217,6 +217,16 @@ Status SharedCommunicator::wait(int other, Bell& bell, FunctionRef<bool()> is_th
   }
   bell.num_sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return *end;
+}
+
+// Of messages: what it takes counts as waiting for another rank.
+Status SharedCommunicator::wait_counted(int other, Bell& bell, FunctionRef<bool()> is_there) {
+  if (is_there()) return ok_status();
+  const TimePoint begin = std::chrono::steady_clock::now();
+  Status waited = wait(other, bell, is_there);
+  const int64_t taken = (std::chrono::steady_clock::now() - begin).count();
+  group_.rank(rank_).waited_ns.fetch_add(taken, std::memory_order_relaxed);
+  return waited;
 }
 
 Communicator::Times SharedCommunicator::times() const {

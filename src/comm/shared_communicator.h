@@ -58,6 +58,7 @@ class SharedCommunicator final : public Communicator {
     return wait(other, bell, is_there, options_.rank_timeout);
   }
   Status wait(int other, Bell& bell, FunctionRef<bool()> is_there, std::optional<Duration> timeout);
+  Status wait_counted(int other, Bell& bell, FunctionRef<bool()> is_there);
   Status put(int to, std::span<const std::byte> bytes);
   Status take(int from, std::span<std::byte> bytes);
 

@@ -35,7 +35,7 @@ class SharedGroup final {
     std::atomic<uint64_t> num_calls{0};
     Bell bell;
     std::atomic<int32_t> pid{0};
-    std::atomic<int64_t> waited_ns{0};  // for others, in calls
+    std::atomic<int64_t> waited_ns{0};  // for others, in calls and messages
     GroupCall calls[2];                 // of slot 0 and 1
     // Written before the rank is named in Head::failed_by, and never again.
     int32_t failure_code = 0;
