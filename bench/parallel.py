@@ -3,7 +3,7 @@
 
     bench/parallel.py [ranks|stages|exchange|idle|memory ...] [--filter NAME,...] [--rounds N] [--json FILE]
 
-ranks: --tensor-parallel-size 2. stages: --pipeline-parallel-size 2. Both in tokens/s of decoding, or encodes a second. exchange: what a layer pays
+ranks: --tensor-parallel-size 2. stages: --pipeline-parallel-size 2, cut by time. Both in tokens/s of decoding, or encodes a second. exchange: what a layer pays
 twice, an exchange with its sum, bias and residual over shared memory (comm_bench); with it ranks are predicted by tools/parallel_model.py. idle: processor time of four ranks that have nothing to do.
 memory: what one of two and of four ranks has for itself, beside what one process has (PSS without files' pages), and the bytes of all beside it.
 Two ranks on two processors have one memory: what is seen is what ranks cost, never what a second socket gains. Alone on the machine, please: a rank
@@ -40,7 +40,7 @@ def met(is_met):
 
 
 def over(way):
-    return ("--threads", 1, f"--{way}-parallel-size", 2)
+    return ("--threads", 1, f"--{way}-parallel-size", 2, *(("--pipeline-layers", "time") if way == "pipeline" else ()))
 
 
 @dataclass

@@ -155,8 +155,8 @@ class RankAnswersTest(unittest.TestCase):
         model = MODELS / "marian-float16"  # 2 and 3 layers
         requests = ["--input", model / "requests.jsonl"]
         wanted = answers(self.generate(model, 1, *requests)[1])
-        for layers in ("1,2", "2,1", "2,0/1,2", "1,1/2,1", "1,1,0/1,1,1", "1,0,1/1,1,1"):
-            stages = str(layers.split("/")[-1].count(",") + 1)
+        for layers in ("1,2", "2,1", "2,0/1,2", "1,1/2,1", "1,1,0/1,1,1", "1,0,1/1,1,1", "time", "bytes"):
+            stages = str(layers.split("/")[-1].count(",") + 1) if "," in layers else "2"
             found = self.generate(model, 1, *requests, "--pipeline-parallel-size", stages, "--pipeline-layers", layers)[1]
             self.assertEqual(answers(found), wanted, layers)
         log = run("generate", model, "x", "--pipeline-parallel-size", "2", "--pipeline-layers", "2,0/1,2", "--log-level", "info")[2]
@@ -222,7 +222,7 @@ class RankAnswersTest(unittest.TestCase):
                              (["--pipeline-parallel-size", "2", "--pipeline-layers", "2,1"], "--pipeline-layers 2,1: these are 3 layers, and the decoder has 2"),
                              (["--pipeline-parallel-size", "2", "--pipeline-layers", "2"], "1 numbers for the 2 stages"),
                              (["--pipeline-parallel-size", "2", "--pipeline-layers", "0,2/1,1"], "the first stage has at least one layer of the encoder"),
-                             (["--pipeline-parallel-size", "2", "--pipeline-layers", "x"], "--pipeline-layers x: expected"),
+                             (["--pipeline-parallel-size", "2", "--pipeline-layers", "x"], "--pipeline-layers x: expected bytes, time"),
                              (["--pipeline-layers", "1,1"], "--pipeline-layers 1,1: of the stages of --pipeline-parallel-size, which is 1")):
             code, out, err = run("generate", model, "x", *flags)
             self.assertEqual((code, out), (2, ""), (flags, err))

@@ -110,8 +110,10 @@ std::vector<FlagSpec> speculation_and_parallelism_flags() {
        "requests run: more memory; each is as many processes as --tensor-parallel-size says, 8 in all at most; answers "
        "stay the same",
        kEngine},
-      {"pipeline-layers", "LIST", "as even as their bytes can be",
-       "decoder layers of each stage, e.g. 5,7; or the encoder's before them: 6,6/5,7", kEngine},
+      {"pipeline-layers", "bytes|time|LIST", "bytes",
+       "how layers are shared out to stages: as even in bytes, or in the time that they take, as can be; or decoder "
+       "layers of each stage, e.g. 5,7, or the encoder's before them: 6,6/5,7",
+       kEngine},
   };
 }
 

@@ -37,12 +37,12 @@ Status cut(const WeightMap& weights, const ModelRunnerOptions& options, LayersEl
            LoadedRankModel& loaded) {
   CHECK(options.ranks != nullptr && options.part == ModelPart::kWhole && options.num_replicas == 1);
   loaded.place = StagePlace::of(*options.ranks, options.num_stages);
-  std::optional<LayerCounts> asked;
+  LayerCut layer_cut;
   if (!options.pipeline_layers.empty()) {
-    ASSIGN_OR_RETURN(asked, parse_pipeline_layers(options.pipeline_layers, options.num_stages));
+    ASSIGN_OR_RETURN(layer_cut, parse_pipeline_layers(options.pipeline_layers, options.num_stages));
   }
   const LayerBytes bytes = layer_bytes(weights);
-  ASSIGN_OR_RETURN(loaded.stages, cut_layers(bytes, options.num_stages, asked.has_value() ? &*asked : nullptr));
+  ASSIGN_OR_RETURN(loaded.stages, cut_layers(bytes, options.num_stages, layer_cut));
   loaded.own = loaded.stages[static_cast<size_t>(loaded.place.stage)];
   const bool is_first = loaded.place.is_first(), divides_encoder = bytes.divides_encoder;
   elsewhere.has_output_layer = !is_first;

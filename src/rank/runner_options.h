@@ -64,7 +64,7 @@ struct ModelRunnerOptions {
   // Stages of a pipeline that the ranks are, each of as many neighbours, which divide the stage's layers. REQUIRES: it
   // divides the number of ranks; of several, `ranks` is not null, and the device is the processor.
   int32_t num_stages = 1;
-  std::string pipeline_layers = "";               // of each stage (parse_pipeline_layers()); "": cut by their bytes
+  std::string pipeline_layers = "";               // parse_pipeline_layers(); "": bytes
   const DeviceKind* device = &cpu_device_kind();  // borrowed
   // For tests: the maker of a model that is no family. Null: load_model() of models/registry.h.
   std::function<StatusOr<std::unique_ptr<Model>>(const ModelConfig&, const std::shared_ptr<WeightMap>&,

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checked_math.h"
 #include "base/strings.h"
+#include "models/vision_tower.h"
 #include "weights/pack_tag.h"
 #include "weights/safetensors.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::string_view kFlag = "--pipeline-layers";
 constexpr int32_t kMaxLayers = 1000;  // of a config.json
+// A byte of a decoder layer takes so much of the time of one of the output layer or of the encoder (decision 70).
+constexpr double kTimeOfDecoderBytes = 2;
 
 constexpr std::string_view kDecoders[] = {"decoder", "text_decoder"};
 // Components of names; is_of_encoder() has them as beginnings.
@@ -94,16 +97,23 @@ uint64_t bytes_of(const WeightMap::Sample& sample, const PackTag* tag) {
   return bytes;
 }
 
-// As few bytes in the largest of the parts as can be, and then as even ones: layers[0, n) to the stages in order, at
+std::vector<double> costs(const std::vector<uint64_t>& bytes, double factor) {
+  std::vector<double> costs;
+  costs.reserve(bytes.size());
+  for (const uint64_t count : bytes) costs.push_back(factor * static_cast<double>(count));
+  return costs;
+}
+
+// As little in the largest of the parts as can be, and then as even ones: layers[0, n) to the stages in order, at
 // least `least` to each but the first, which gets one, beside what each has already.
-std::vector<int32_t> even_counts(const std::vector<uint64_t>& layers, const std::vector<uint64_t>& base, size_t least) {
+std::vector<int32_t> even_counts(const std::vector<double>& layers, const std::vector<double>& base, size_t least) {
   struct Cost {
     double most = std::numeric_limits<double>::infinity(), squares = 0;
     bool operator<(const Cost& other) const { return most != other.most ? most < other.most : squares < other.squares; }
   };
   const size_t num_layers = layers.size(), num_stages = base.size();
   std::vector<double> sums(num_layers + 1);
-  for (size_t i = 0; i < num_layers; ++i) sums[i + 1] = sums[i] + static_cast<double>(layers[i]);
+  for (size_t i = 0; i < num_layers; ++i) sums[i + 1] = sums[i] + layers[i];
   // best[s][n]: of layers [0, n) on stages [0, s); from[s][n]: where the last of these begins.
   std::vector<std::vector<Cost>> best(num_stages + 1, std::vector<Cost>(num_layers + 1));
   std::vector<std::vector<size_t>> from(num_stages + 1, std::vector<size_t>(num_layers + 1));
@@ -112,7 +122,7 @@ std::vector<int32_t> even_counts(const std::vector<uint64_t>& layers, const std:
     const size_t at_least = stage == 0 ? 1 : least;
     for (size_t end = at_least; end <= num_layers; ++end) {
       for (size_t begin = 0; begin + at_least <= end; ++begin) {
-        const double load = static_cast<double>(base[stage]) + sums[end] - sums[begin];
+        const double load = base[stage] + sums[end] - sums[begin];
         const Cost& before = best[stage][begin];
         const Cost cost{std::max(before.most, load), before.squares + load * load};
         if (!(cost < best[stage + 1][end])) continue;
@@ -143,8 +153,9 @@ StatusOr<std::vector<int32_t>> parse_counts(std::string_view text, std::string_v
     const size_t end = std::min(list.find(',', begin), list.size());
     const std::optional<int32_t> count = number_of(list.substr(begin, end - begin));
     if (!count.has_value()) {
-      return invalid_argument(kFlag, " ", text.substr(0, 100), ": expected a number of decoder layers for each stage, ",
-                              "such as 5,7, or those of the encoder before, 6,6/5,7");
+      return invalid_argument(kFlag, " ", text.substr(0, 100),
+                              ": expected bytes, time, or a number of decoder layers for each ",
+                              "stage, such as 5,7, or those of the encoder before, 6,6/5,7");
     }
     counts.push_back(*count);
     begin = end + 1;
@@ -189,7 +200,9 @@ LayerBytes layer_bytes(const WeightMap& weights) {
       [&](const WeightMap::Sample& sample) {
         const std::optional<PlacedLayer> found = find_layer(sample.name);
         if (!found.has_value()) {
-          bytes.others += bytes_of(sample, weights.pack_tag());
+          const uint64_t count = bytes_of(sample, weights.pack_tag());
+          bytes.others += count;
+          if (!is_of_encoder(sample.name)) bytes.output = std::max(bytes.output, count);
         } else if (found->named.is_encoder) {
           add(bytes.encoder, found->named.layer, bytes_of(sample, weights.pack_tag()));
           bytes.divides_encoder = bytes.divides_encoder && found->stands_in_one_stack;
@@ -205,8 +218,10 @@ LayerBytes layer_bytes(const WeightMap& weights) {
   return bytes;
 }
 
-StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_stages) {
-  LayerCounts counts;
+StatusOr<LayerCut> parse_pipeline_layers(std::string_view text, int32_t num_stages) {
+  if (text == "bytes") return LayerCut{};
+  if (text == "time") return LayerCut{.by = CutBy::kTime, .encoder = {}, .decoder = {}};
+  LayerCut counts;
   const size_t slash = text.find('/');
   if (slash != std::string_view::npos) {
     ASSIGN_OR_RETURN(counts.encoder, parse_counts(text, text.substr(0, slash), num_stages));
@@ -220,7 +235,7 @@ StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_s
   return invalid_argument(kFlag, " ", text.substr(0, 100), ": the first stage has at least one layer of the encoder");
 }
 
-StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCounts* asked) {
+StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCut& cut) {
   CHECK(num_stages >= 1);
   const size_t num_decoder = bytes.decoder.size();
   if (static_cast<size_t>(num_stages) > num_decoder) {
@@ -229,31 +244,27 @@ StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t n
                             num_decoder > 1 ? str_cat(num_decoder > 2 ? " to " : " or ", num_decoder) : "");
   }
   std::vector<StageLayers> stages(static_cast<size_t>(num_stages));
-  std::vector<uint64_t> base(stages.size());
-  base.front() = bytes.others;
-  std::vector<int32_t> counts;
-  if (asked != nullptr) {
-    RETURN_IF_ERROR(check_sum(asked->decoder, num_decoder, "decoder"));
-    counts = asked->decoder;
-  } else {
-    counts = even_counts(bytes.decoder, base, 1);
-  }
+  const std::vector<double> decoder = costs(bytes.decoder, cut.by == CutBy::kTime ? kTimeOfDecoderBytes : 1);
+  std::vector<double> base(stages.size());
+  base.front() = static_cast<double>(cut.by == CutBy::kTime && bytes.divides_encoder ? bytes.output : bytes.others);
+  std::vector<int32_t> counts = cut.decoder;
+  if (counts.empty()) counts = even_counts(decoder, base, 1);
+  RETURN_IF_ERROR(check_sum(counts, num_decoder, "decoder"));
   place(counts, &StageLayers::decoder, stages);
   if (!bytes.divides_encoder) {
-    if (asked == nullptr || asked->encoder.empty()) return stages;
+    if (cut.encoder.empty()) return stages;
     return invalid_argument(kFlag, ": the first stage has the whole encoder of this model: give the decoder's alone, ",
                             counts_text(counts, ","));
   }
-  if (asked != nullptr && !asked->encoder.empty()) {
-    RETURN_IF_ERROR(check_sum(asked->encoder, bytes.encoder.size(), "encoder"));
-    counts = asked->encoder;
-  } else {
+  counts = cut.encoder;
+  if (counts.empty()) {
     for (size_t i = 0; i < stages.size(); ++i) {
       const LayerRange& own = stages[i].decoder;
-      base[i] = std::accumulate(bytes.decoder.begin() + own.begin, bytes.decoder.begin() + own.end, base[i]);
+      base[i] = std::accumulate(decoder.begin() + own.begin, decoder.begin() + own.end, base[i]);
     }
-    counts = even_counts(bytes.encoder, base, 0);
+    counts = even_counts(costs(bytes.encoder, 1), base, 0);
   }
+  RETURN_IF_ERROR(check_sum(counts, bytes.encoder.size(), "encoder"));
   place(counts, &StageLayers::encoder, stages);
   return stages;
 }

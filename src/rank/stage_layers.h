@@ -37,26 +37,36 @@ std::optional<NamedLayer> layer_of_name(std::string_view name);
 struct LayerBytes {
   std::vector<uint64_t> encoder, decoder;  // of each layer
   uint64_t others = 0;                     // of what is no layer's
+  uint64_t output = 0;                     // of these: of the largest tensor, the output layer's or one as large
   // Whether the encoder is one stack whose layers the names count: "encoder.layers.N.", "encoder.block.N.". False: a
   // tower's, or several; its bytes are among `others` then, and `encoder` is empty.
   bool divides_encoder = false;
 };
 LayerBytes layer_bytes(const WeightMap& weights);
 
-// Numbers of layers by stage, as --pipeline-layers says them: "5,7", or "6,6/5,7" with the encoder's first.
-struct LayerCounts {
-  std::vector<int32_t> encoder;  // empty: not said
-  std::vector<int32_t> decoder;
+// What is to be as small as can be in the largest stage.
+enum class CutBy {
+  kBytes,  // memory
+  // The time that a stage takes, as far as bytes tell it: a decoder layer's count twice, as it also attends and
+  // normalises for each row; the encoder's once, for inputs about as long as answers; of what is no layer's only the
+  // output layer's. So the first stage has more bytes than the others.
+  kTime,
 };
-// Errors: kInvalidArgument, by the flag's name: no such list; not as many numbers as stages; a stage without a layer of
-// the decoder; a first stage without one of the encoder, whose inputs it reads (Model::encode() of a range from layer
-// 0).
-StatusOr<LayerCounts> parse_pipeline_layers(std::string_view text, int32_t num_stages);
 
-// The layers of each stage, cut so that the bytes of the largest stage are as few as can be: the decoder's layers
-// first, then the encoder's beside them. `asked` null: nothing was asked for. Errors: kInvalidArgument, naming the
+// What --pipeline-layers says: bytes, time, or numbers of layers by stage, "5,7", or "6,6/5,7" with the encoder's
+// first.
+struct LayerCut {
+  CutBy by = CutBy::kBytes;               // of layers without numbers
+  std::vector<int32_t> encoder, decoder;  // numbers of layers; empty: not said
+};
+// Errors: kInvalidArgument, by the flag's name: no such word or list; not as many numbers as stages; a stage without a
+// layer of the decoder; a first stage without one of the encoder, whose inputs it reads (Model::encode() of a range
+// from layer 0).
+StatusOr<LayerCut> parse_pipeline_layers(std::string_view text, int32_t num_stages);
+
+// The layers of each stage: the decoder's first, then the encoder's beside them. Errors: kInvalidArgument, naming the
 // flag, the numbers and what would do: more stages than decoder layers; counts that do not add up.
-StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCounts* asked);
+StatusOr<std::vector<StageLayers>> cut_layers(const LayerBytes& bytes, int32_t num_stages, const LayerCut& cut);
 
 // "2 stages of encoder layers 6 + 6 and decoder layers 5 + 7; up to 2 steps are in flight".
 std::string stages_text(const std::vector<StageLayers>& stages);

@@ -67,7 +67,7 @@ TEST(StageLayers, EveryCheckpointsTensorsCountItsDecodersLayers) {
 
 LayerBytes bytes(std::vector<uint64_t> encoder, std::vector<uint64_t> decoder, uint64_t others) {
   const bool divides_encoder = !encoder.empty();
-  return {std::move(encoder), std::move(decoder), others, divides_encoder};
+  return {std::move(encoder), std::move(decoder), others, others, divides_encoder};
 }
 
 std::vector<uint64_t> loads(const LayerBytes& of, const std::vector<StageLayers>& stages) {
@@ -83,7 +83,7 @@ std::vector<uint64_t> loads(const LayerBytes& of, const std::vector<StageLayers>
 
 TEST(StageLayers, BytesAreCutEvenly) {
   const auto cut = [](const LayerBytes& of, int32_t num_stages) {
-    const auto stages = cut_layers(of, num_stages, nullptr);
+    const auto stages = cut_layers(of, num_stages, {});
     EXPECT_TRUE(stages.ok()) << stages.status();
     return loads(of, *stages);
   };
@@ -106,7 +106,7 @@ TEST(StageLayers, NoCutOfTheDecoderHasASmallerLargestStage) {
     for (uint64_t& layer : layers) layer = draw() % 20;
     const LayerBytes of = bytes({}, layers, draw() % 30);
     const auto num_stages = static_cast<int32_t>(1 + draw() % std::min<size_t>(layers.size(), 3));
-    const auto stages = cut_layers(of, num_stages, nullptr);
+    const auto stages = cut_layers(of, num_stages, {});
     ASSERT_TRUE(stages.ok());
     const std::vector<uint64_t> found = loads(of, *stages);
     uint64_t least = UINT64_MAX;
@@ -128,7 +128,7 @@ TEST(StageLayers, LayersMayBeChosen) {
   const LayerBytes of = bytes({1, 1, 1}, {1, 1, 1, 1}, 0);
   const auto chosen = parse_pipeline_layers("3,0/1,3", 2);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
-  const auto stages = cut_layers(of, 2, &*chosen);
+  const auto stages = cut_layers(of, 2, *chosen);
   ASSERT_TRUE(stages.ok()) << stages.status();
   EXPECT_EQ((*stages)[0].encoder.end, 3);
   EXPECT_EQ((*stages)[1].encoder.begin, 3);
@@ -139,7 +139,32 @@ TEST(StageLayers, LayersMayBeChosen) {
             "2 stages of encoder layers 3 + 0 and decoder layers 1 + 3; up to 2 steps are in flight");
   const auto decoder_alone = parse_pipeline_layers("1,3", 2);
   ASSERT_TRUE(decoder_alone.ok());
-  EXPECT_THAT(loads(of, *cut_layers(of, 2, &*decoder_alone)), ElementsAre(3, 4)) << "the encoder's are cut beside them";
+  EXPECT_THAT(loads(of, *cut_layers(of, 2, *decoder_alone)), ElementsAre(3, 4)) << "the encoder's are cut beside them";
+}
+
+// opus-mt's shape, in thousands of weights: by bytes the output layer is half of the model, and by time a third.
+TEST(StageLayers, TimeIsCutEvenly) {
+  LayerBytes of = bytes(std::vector<uint64_t>(6, 3152), std::vector<uint64_t>(6, 4204), 30270);
+  of.output = 29748;
+  const auto cut = [&](const char* text) {
+    const auto asked = parse_pipeline_layers(text, 2);
+    EXPECT_TRUE(asked.ok()) << asked.status();
+    return stages_text(*cut_layers(of, 2, *asked));
+  };
+  EXPECT_THAT(cut("bytes"), HasSubstr("encoder layers 1 + 5 and decoder layers 1 + 5"));
+  EXPECT_THAT(cut("time"), HasSubstr("encoder layers 4 + 2 and decoder layers 1 + 5"));
+  of.output = 8000;  // the rest is a table that rows are read from
+  EXPECT_THAT(cut("time"), HasSubstr("encoder layers 2 + 4 and decoder layers 3 + 3"));
+  of.encoder.clear();
+  of.divides_encoder = false;
+  EXPECT_THAT(cut("time"), HasSubstr("decoder layers 1 + 5")) << "the others have the encoder";
+}
+
+TEST(StageLayers, TheOutputLayerIsTheLargestTensorOfNoLayer) {
+  const auto bart = std::move(WeightMap::open(testing::checkpoint_path("bart-float32"))).value();
+  const LayerBytes of = layer_bytes(*bart);
+  EXPECT_GT(of.output, 0u);
+  EXPECT_LT(of.output, of.others) << "positions are among them";
 }
 
 TEST(StageLayers, WhatDoesNotAddUpIsNamed) {
@@ -160,16 +185,16 @@ TEST(StageLayers, WhatDoesNotAddUpIsNamed) {
   const auto cut = [&](const char* text, const LayerBytes& layers) {
     const auto asked = parse_pipeline_layers(text, 2);
     EXPECT_TRUE(asked.ok()) << asked.status();
-    return error_message(cut_layers(layers, 2, &*asked).status());
+    return error_message(cut_layers(layers, 2, *asked).status());
   };
   EXPECT_THAT(cut("1,1", of), HasSubstr("--pipeline-layers 1,1: these are 2 layers, and the decoder has 3"));
   EXPECT_THAT(cut("1,2/1,2", of), HasSubstr("--pipeline-layers 1,2: these are 3 layers, and the encoder has 2"));
   EXPECT_THAT(cut("1,1/1,2", bytes({}, {1, 1, 1}, 0)), HasSubstr("the first stage has the whole encoder"));
-  EXPECT_EQ(error_message(cut_layers(of, 4, nullptr).status()),
+  EXPECT_EQ(error_message(cut_layers(of, 4, {}).status()),
             "--pipeline-parallel-size 4: 3 decoder layers: --pipeline-parallel-size 1 to 3");
-  EXPECT_EQ(error_message(cut_layers(bytes({}, {1, 1}, 0), 3, nullptr).status()),
+  EXPECT_EQ(error_message(cut_layers(bytes({}, {1, 1}, 0), 3, {}).status()),
             "--pipeline-parallel-size 3: 2 decoder layers: --pipeline-parallel-size 1 or 2");
-  EXPECT_EQ(error_message(cut_layers(bytes({}, {1}, 0), 2, nullptr).status()),
+  EXPECT_EQ(error_message(cut_layers(bytes({}, {1}, 0), 2, {}).status()),
             "--pipeline-parallel-size 2: 1 decoder layer: --pipeline-parallel-size 1");
 }
 

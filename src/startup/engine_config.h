@@ -30,7 +30,7 @@ struct EngineConfig {
   // Ranks that hold the model together, and share the bytes below: so many divide every layer of a stage, and stages
   // divide the layers.
   int32_t tensor_parallel_size = 1, pipeline_parallel_size = 1;
-  std::string pipeline_layers;  // of each stage (rank/stage_layers.h); "": cut by bytes
+  std::string pipeline_layers;  // parse_pipeline_layers(); "": bytes
   double rank_timeout = 60;     // seconds that a rank may be silent in a step
   int32_t num_nodes = 1;        // that the ranks are on, as many on each: hosts, or a launcher's processes
   int32_t node_rank = 0;        // this one's place among them; ranks are counted node by node
