@@ -79,8 +79,8 @@ std::optional<RoundedKernels> select_rounded(Isa isa, DType dtype, bool plain) {
 #endif
   (void)plain;
   return RoundedKernels{select_kernels(isa).write[static_cast<int>(KvType::kInt8)], select_attend(isa, KvType::kInt8),
-          [](int64_t head_dim) { return kv_part_bytes(KvType::kInt8, kTileKeys, head_dim); }, &two_byte_words_bytes,
-                        kItemRows};
+                        [](int64_t head_dim) { return kv_part_bytes(KvType::kInt8, kTileKeys, head_dim); },
+                        &two_byte_words_bytes, kItemRows};
 }
 
 // In step memory. A dry run takes the same room, and writes nothing.

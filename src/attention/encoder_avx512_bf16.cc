@@ -15,9 +15,7 @@ struct PairTile : TileKeys {
   const uint16_t *k, *v;
 };
 
-__mmask16 first_lanes(int64_t n) {
-  return static_cast<__mmask16>(n < 0 ? 0 : n < kLanes ? (1u << n) - 1 : 0xFFFF);
-}
+__mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>(n < 0 ? 0 : n < kLanes ? (1u << n) - 1 : 0xFFFF); }
 
 // Sixteen pairs, of which a is the first factors and b the second.
 __m512i pairs(__m512 a, __m512 b) {
@@ -95,7 +93,8 @@ inline void score_tile(const AttentionRow* rows, int head_dim, const PairTile& t
 }
 
 template <int kRows, int kCount>
-inline void add_pair_values(const PairTile& tile, int64_t width, int64_t d, const uint16_t* probabilities, float* sums) {
+inline void add_pair_values(const PairTile& tile, int64_t width, int64_t d, const uint16_t* probabilities,
+                            float* sums) {
   __m512 acc[kRows][kCount];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {

@@ -86,7 +86,8 @@ TEST_F(EncoderBFloat16Test, ExponentialsErrorsAverageOutOverManyTiles) {
   const std::vector<float> expected = run(p, Isa::kAvx512Bf16, "reference", true);
   double squares = 0;
   for (size_t i = 0; i < got.size(); ++i) squares += std::pow(static_cast<double>(got[i]) - expected[i], 2);
-  EXPECT_LT(std::sqrt(squares / static_cast<double>(got.size())), 2.0 / 512 / 8) << "an eighth of what one key's may be";
+  EXPECT_LT(std::sqrt(squares / static_cast<double>(got.size())), 2.0 / 512 / 8)
+      << "an eighth of what one key's may be";
 }
 
 TEST_F(EncoderBFloat16Test, HeadsMayShareKeys) {

@@ -85,9 +85,7 @@ template <class D, int kRows, int kVecs, int kPanels>
     }
     return D::load(p);
   };
-  const auto inputs_of = [&](int r) __attribute__((always_inline)) {
-    return D::inputs(q + r * row_bytes);
-  };
+  const auto inputs_of = [&](int r) __attribute__((always_inline)) { return D::inputs(q + r * row_bytes); };
   if constexpr (kRows < kAll) {
     typename D::Inputs inputs[kRows];
 #pragma GCC unroll 16

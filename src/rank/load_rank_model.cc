@@ -71,9 +71,8 @@ Status check_cut(const WeightMap& weights, const ModelSpec& spec, LoadedRankMode
 DType LoadedRankModel::encoder_kv_dtype() const {
   const auto has_some = [this](auto&& is_such) {
     const auto in = [&](const std::vector<PackedLayer>& layers) {
-      return std::any_of(layers.begin(), layers.end(), [&](const PackedLayer& layer) {
-        return is_of_encoder(layer.name) && is_such(layer.format);
-      });
+      return std::any_of(layers.begin(), layers.end(),
+                         [&](const PackedLayer& layer) { return is_of_encoder(layer.name) && is_such(layer.format); });
     };
     return in(packed_layers) || in(layers_elsewhere);
   };
