@@ -67,7 +67,8 @@ def main():
     parser.add_argument("--update", action="store_true", help="with --instructions: write bench/instructions.json anew")
     parser.add_argument("--results", nargs="+", metavar="FILE", help="make bench/RESULTS.md of these, and nothing else")
     parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else; vision: models that read pictures beside torch "
-                        "(bench/vision.py); speculation, caches: beside our own without (bench/reuse.py); parallel: two ranks beside one process (bench/parallel.py)")
+                        "(bench/vision.py); speculation, caches: beside our own without (bench/reuse.py); parallel: two ranks beside one process (bench/parallel.py); "
+                        "quant: int4 beside int8 and float16, bfloat16 encodes beside float32's (bench/quantized.py)")
     parser.add_argument("--against", type=Path, metavar="BINARY", help="the workloads through this transept binary too, in alternating rounds: "
                         "the ratio of each figure, and nothing else")
     parser.add_argument("--control", action="store_true", help="with --against: BINARY over itself too, which shows the machine's noise")
@@ -89,10 +90,11 @@ def main():
         sys.exit(subprocess.run([sys.executable, "bench/vision.py", *peers, "--rounds", "1" if options.quick else "3"], cwd=ROOT).returncode)
     if options.peers:
         install_peers()
-    if options.micro in ("speculation", "caches", "parallel"):
+    if options.micro in ("speculation", "caches", "parallel", "quant"):
         build("release", "transept", "comm_bench")
         choose_python(options)
-        script = ["bench/parallel.py"] if options.micro == "parallel" else ["bench/reuse.py", options.micro]
+        scripts = {"parallel": ["bench/parallel.py"], "quant": ["bench/quantized.py"]}
+        script = scripts.get(options.micro, ["bench/reuse.py", options.micro])
         sys.exit(subprocess.run([str(options.python), *script, "--rounds", "1" if options.quick else "5"], cwd=ROOT).returncode)
     if options.against:
         build("release", "transept")

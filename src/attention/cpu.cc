@@ -6,6 +6,7 @@
 
 #include "attention/checks.h"
 #include "attention/cpu_kernels.h"
+#include "attention/encoder_bfloat16.h"
 #include "attention/encoder_int8.h"
 #include "base/checked_math.h"
 #include "ops/cpu_device.h"
@@ -39,7 +40,7 @@ AttendFunction select_attend(Isa isa, KvType type) {
   return select_kernels(isa).attend[static_cast<int>(type)];
 }
 
-// How an encoder attends over keys and values that it rounds to int8.
+// How an encoder attends over keys and values that it rounds.
 struct RoundedKernels {
   void (*write)(const KvWrite& write);  // to one tile
   AttendFunction attend;
@@ -48,10 +49,21 @@ struct RoundedKernels {
   int64_t item_rows;
 };
 
-int64_t int8_words_bytes(int64_t rows, int64_t head_dim) { return rows * round_up(head_dim, 16) * 2; }
+int64_t two_byte_words_bytes(int64_t rows, int64_t head_dim) { return rows * round_up(head_dim, 16) * 2; }
 
-// `plain`: every row sees all keys, and nobody asks for probabilities.
-RoundedKernels select_rounded(Isa isa, bool plain) {
+// `plain`: every row sees all keys, and nobody asks for probabilities. Null: keys and values are not rounded.
+std::optional<RoundedKernels> select_rounded(Isa isa, DType dtype, bool plain) {
+  if (dtype == DType::kBFloat16) {
+#if defined(__x86_64__)
+    if (isa == Isa::kAvx512Bf16 && plain) {
+      return RoundedKernels{&avx512_bf16::write_pair_tile, &avx512_bf16::attend_pairs,
+                            [](int64_t head_dim) { return pair_part(head_dim).bytes; }, &two_byte_words_bytes,
+                            kPairItemRows};
+    }
+#endif
+    return std::nullopt;
+  }
+  if (dtype != DType::kInt8) return std::nullopt;
 #if defined(__x86_64__)
   if (isa >= Isa::kAvx512Vnni && plain) {
     RoundedKernels kernels = {
@@ -66,9 +78,9 @@ RoundedKernels select_rounded(Isa isa, bool plain) {
   }
 #endif
   (void)plain;
-  return {select_kernels(isa).write[static_cast<int>(KvType::kInt8)], select_attend(isa, KvType::kInt8),
-          [](int64_t head_dim) { return kv_part_bytes(KvType::kInt8, kTileKeys, head_dim); }, &int8_words_bytes,
-          kItemRows};
+  return RoundedKernels{select_kernels(isa).write[static_cast<int>(KvType::kInt8)], select_attend(isa, KvType::kInt8),
+                        [](int64_t head_dim) { return kv_part_bytes(KvType::kInt8, kTileKeys, head_dim); },
+                        &two_byte_words_bytes, kItemRows};
 }
 
 // In step memory. A dry run takes the same room, and writes nothing.
@@ -146,7 +158,7 @@ std::span<Scratch> make_scratch(Context& context, int64_t num_rows, int64_t dim,
   return all;
 }
 
-// An encoder's keys and values as int8, in step memory: blocks of one tile, each holding all heads, as a cache would.
+// An encoder's keys and values, rounded, in step memory: blocks of one tile, each holding all heads, as a cache would.
 class RoundedKeys final {
  public:
   RoundedKeys(Context& context, const RoundedKernels& kernels, const AttentionMetadata& metadata,
@@ -354,22 +366,25 @@ void CpuBackend::run(Context& context, AttentionType type, const AttentionMetada
   if (writes && !writes_by_task) write_cache(context, metadata, args);
   if (args.q.empty()) return;
 
-  const bool rounds = type == AttentionType::kEncoder && metadata.kv_dtype == DType::kInt8;
+  std::optional<RoundedKernels> kernels;
+  if (type == AttentionType::kEncoder) {
+    kernels = select_rounded(cpu_of(context).isa(), metadata.kv_dtype, !args.causal && args.capture == nullptr);
+  }
+  const bool rounds = kernels.has_value();
   const KvType kv = type == AttentionType::kEncoder && !rounds ? KvType::kFloat32 : kv_type(metadata.kv_dtype);
   const Arena::Scope scope(context.arena);
-  const RoundedKernels kernels = select_rounded(cpu_of(context).isa(), !args.causal && args.capture == nullptr);
   std::optional<RoundedKeys> rounded;
-  if (rounds) rounded.emplace(context, kernels, metadata, args);
+  if (rounds) rounded.emplace(context, *kernels, metadata, args);
   const Run job(type, metadata, args, rounds ? &*rounded : nullptr,
-                rounds ? kernels.attend : select_attend(cpu_of(context).isa(), kv));
+                rounds ? kernels->attend : select_attend(cpu_of(context).isa(), kv));
   const int64_t num_rows = args.q.dim(0), dim = args.q.dim(2);
-  const int64_t item_rows = rounds ? kernels.item_rows : kItemRows;
+  const int64_t item_rows = rounds ? kernels->item_rows : kItemRows;
   // The encoder's metadata is seen here first: its items are found now, once a layer.
   const std::span<const AttentionItem> items =
       type == AttentionType::kEncoder ? items_of(context, metadata, num_rows, item_rows) : planned_items(metadata);
   const int64_t most_rows = std::min(num_rows, item_rows) * job.heads_a_kv();
-  const int64_t words_bytes = rounds                ? kernels.room(most_rows, dim)
-                              : kv == KvType::kInt8 ? int8_words_bytes(most_rows, dim)
+  const int64_t words_bytes = rounds                ? kernels->room(most_rows, dim)
+                              : kv == KvType::kInt8 ? two_byte_words_bytes(most_rows, dim)
                                                     : 0;
   const std::span<Scratch> scratch = make_scratch(context, most_rows, dim, words_bytes);
   if (context.dry_run) return;

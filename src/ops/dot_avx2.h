@@ -67,11 +67,14 @@ struct NibbleDot {
   struct Codes {
     __m256i low, high;
   };
+  struct Inputs {
+    __m256i first, second;
+  };
 
-  static void start(Sum& sum, int32_t inputs) { sum = _mm256_set1_epi32(-8 * inputs); }
-  static void start_with_zeros(Sum& sum, int32_t inputs, const int16_t* zeros) {
+  static void start(Sum& sum, int32_t start) { sum = _mm256_set1_epi32(start); }
+  static void start_with_zeros(Sum& sum, int32_t start, const int16_t* zeros) {
     const __m256i whole = _mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(zeros)));
-    sum = _mm256_mullo_epi32(_mm256_sub_epi32(_mm256_set1_epi32(-8), whole), _mm256_set1_epi32(inputs));
+    sum = _mm256_add_epi32(_mm256_set1_epi32(start), _mm256_mullo_epi32(whole, _mm256_set1_epi32(start >> 3)));
   }
   static void begin(Part& part, const Sum& /*sum*/) { part = _mm256_setzero_si256(); }
   static void end(Sum& sum, const Part& part) {
@@ -81,12 +84,15 @@ struct NibbleDot {
     const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), mask = _mm256_set1_epi8(15);
     return {_mm256_and_si256(both, mask), _mm256_and_si256(_mm256_srli_epi16(both, 4), mask)};
   }
-  static void add(Part& part, const Codes& codes, const int8_t* q) {
+  static Inputs inputs(const int8_t* q) {
     int32_t first, second;
     __builtin_memcpy(&first, q, sizeof first);
     __builtin_memcpy(&second, q + 4, sizeof second);
-    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(codes.low, _mm256_set1_epi32(first)));
-    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(codes.high, _mm256_set1_epi32(second)));
+    return {_mm256_set1_epi32(first), _mm256_set1_epi32(second)};
+  }
+  static void add(Part& part, const Codes& codes, const Inputs& inputs) {
+    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(codes.low, inputs.first));
+    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(codes.high, inputs.second));
   }
   template <class V>
   static typename V::Reg to_float(const Sum& sum) {

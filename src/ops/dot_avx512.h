@@ -65,12 +65,9 @@ struct NibbleDot : NibbleDotBase {
   static void end(Sum& sum, const Part& part) {
     sum = _mm512_add_epi32(sum, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
   }
-  static void add(Part& part, const Codes& codes, const int8_t* q) {
-    int32_t first, second;
-    __builtin_memcpy(&first, q, sizeof first);
-    __builtin_memcpy(&second, q + 4, sizeof second);
-    part = _mm512_add_epi16(part, _mm512_maddubs_epi16(codes.low, _mm512_set1_epi32(first)));
-    part = _mm512_add_epi16(part, _mm512_maddubs_epi16(codes.high, _mm512_set1_epi32(second)));
+  static void add(Part& part, const Codes& codes, const Inputs& inputs) {
+    part = _mm512_add_epi16(part, _mm512_maddubs_epi16(codes.low, inputs.first));
+    part = _mm512_add_epi16(part, _mm512_maddubs_epi16(codes.high, inputs.second));
   }
 };
 

@@ -71,21 +71,28 @@ struct NibbleDot {
   struct Codes {
     const uint8_t* bytes;
   };
+  struct Inputs {
+    const int8_t* q;
+  };
 
-  // The sum before any product: what the codes' offset, and zeros, times the sum of q take away.
-  static void start(Sum& sum, int32_t inputs) {
-    for (int32_t& one : sum.of) one = -8 * inputs;
+  // The sum before any product: what the codes' offset, and zeros, times the sum of q take away. start: -8 times that.
+  static void start(Sum& sum, int32_t start) {
+    for (int32_t& one : sum.of) one = start;
   }
-  static void start_with_zeros(Sum& sum, int32_t inputs, const int16_t* zeros) {
+  static void start_with_zeros(Sum& sum, int32_t start, const int16_t* zeros) {
     for (int c = 0; c < Vec::kLanes; ++c) {
-      sum.of[c] = static_cast<int32_t>(static_cast<uint32_t>(-8 - zeros[c]) * static_cast<uint32_t>(inputs));
+      sum.of[c] = static_cast<int32_t>(static_cast<uint32_t>(start) +
+                                       static_cast<uint32_t>(zeros[c]) * static_cast<uint32_t>(start / 8));
     }
   }
   static void begin(Part& part, const Sum& sum) { part = sum; }
   static void end(Sum& sum, const Part& part) { sum = part; }
   static Codes load(const uint8_t* p) { return {p}; }
-  // Adds products of eight inputs.
-  static void add(Part& part, const Codes& codes, const int8_t* q) {
+  // Eight of a row.
+  static Inputs inputs(const int8_t* q) { return {q}; }
+  // Adds their products.
+  static void add(Part& part, const Codes& codes, const Inputs& inputs) {
+    const int8_t* q = inputs.q;
     for (int c = 0; c < Vec::kLanes; ++c) {
       const uint8_t* b = codes.bytes + 4 * c;
       for (int i = 0; i < 4; ++i) part.of[c] += (b[i] & 15) * q[i] + (b[i] >> 4) * q[i + 4];

@@ -73,12 +73,10 @@ struct NibbleDot : NibbleDotBase {
 
   static void begin(Part& part, const Sum& sum) { part = sum; }
   static void end(Sum& sum, const Part& part) { sum = part; }
-  static void add(Part& part, const Codes& codes, const int8_t* q) {
-    int32_t first, second;
-    __builtin_memcpy(&first, q, sizeof first);
-    __builtin_memcpy(&second, q + 4, sizeof second);
-    part = _mm512_dpbusd_epi32(part, codes.low, _mm512_set1_epi32(first));
-    part = _mm512_dpbusd_epi32(part, codes.high, _mm512_set1_epi32(second));
+  static void add(Part& part, const Codes& codes, const Inputs& inputs) {
+    // In assembly, because gcc 12 copies sums back and forth around the intrinsic.
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(part) : "v"(codes.low), "v"(inputs.first));
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(part) : "v"(codes.high), "v"(inputs.second));
   }
 };
 

@@ -14,17 +14,24 @@
 
 namespace transept {
 
-static constexpr int kRoundedBytes = 2;  // of an input of k: q, and its share of the group's scale and sum
+static constexpr int kRoundedBytes = 2;  // of an input of k: q, and its share of what stands beside it
 
-// A row that was rounded: [k] q, [groups] scales, [groups] sums of q. Fits k * kRoundedBytes: groups are 32 or more.
+// A row that was rounded: [k] q, [groups] scales, [groups] starts: -8 times the sum of q.
 struct RoundedGroups {
   int8_t* q;
   float* scales;
-  int32_t* sums;
+  int32_t* starts;
 };
 
+// Bytes from one row to the next: at most k * kRoundedBytes, as groups are 32 or more. A line more than needed, so that
+// rows of 4096 inputs do not meet in one set of the cache.
+static inline int64_t rounded_row_bytes(int64_t k, int64_t group) {
+  const int64_t lines = (k + k / group * 8 + 63) / 64 + 1;
+  return lines * 64 < k * kRoundedBytes ? lines * 64 : k * kRoundedBytes;
+}
+
 static inline RoundedGroups rounded_groups(void* all, int64_t row, int64_t k, int64_t group) {
-  auto* first = static_cast<int8_t*>(all) + row * k * kRoundedBytes;
+  auto* first = static_cast<int8_t*>(all) + row * rounded_row_bytes(k, group);
   auto* scales = reinterpret_cast<float*>(first + k);
   return {first, scales, reinterpret_cast<int32_t*>(scales + k / group)};
 }
@@ -59,7 +66,45 @@ void round_rows_in_groups(const RoundedJob& job, int64_t row_begin, int64_t row_
     const RoundedGroups to = rounded_groups(q, row, k, group);
     const float* x = job.gemm.x + row * job.gemm.x_stride;
     for (int64_t g = 0; g * group < k; ++g) {
-      to.sums[g] = round_group<V>(x + g * group, group, to.q + g * group, to.scales + g);
+      to.starts[g] = -8 * round_group<V>(x + g * group, group, to.q + g * group, to.scales + g);
+    }
+  }
+}
+
+// Adds the products of eight inputs of kRows rows. Registers hold the fewer of both factors.
+template <class D, int kRows, int kVecs, int kPanels>
+[[gnu::always_inline]] inline void nibble_dot_step(const int8_t* q, int64_t row_bytes, const uint8_t* w,
+                                                   int64_t panel_bytes,
+                                                   typename D::Part (&parts)[kRows][kVecs * kPanels]) {
+  constexpr int kAll = kVecs * kPanels;
+  const auto codes_of = [&](int c) __attribute__((always_inline)) {
+    const uint8_t* p = w + c / kVecs * panel_bytes + c % kVecs * D::kVecBytes;
+    if (c % kVecs * D::kVecBytes % 64 == 0) {
+      D::prefetch(p + kPrefetchBytes);
+      D::prefetch_l2(p + kPanels * panel_bytes);
+    }
+    return D::load(p);
+  };
+  const auto inputs_of = [&](int r) __attribute__((always_inline)) { return D::inputs(q + r * row_bytes); };
+  if constexpr (kRows < kAll) {
+    typename D::Inputs inputs[kRows];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) inputs[r] = inputs_of(r);
+#pragma GCC unroll 16
+    for (int c = 0; c < kAll; ++c) {
+      const typename D::Codes codes = codes_of(c);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) D::add(parts[r][c], codes, inputs[r]);
+    }
+  } else {
+    typename D::Codes codes[kAll];
+#pragma GCC unroll 16
+    for (int c = 0; c < kAll; ++c) codes[c] = codes_of(c);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const typename D::Inputs inputs = inputs_of(r);
+#pragma GCC unroll 16
+      for (int c = 0; c < kAll; ++c) D::add(parts[r][c], codes[c], inputs);
     }
   }
 }
@@ -80,17 +125,7 @@ template <class D, int kRows, int kVecs, int kPanels>
       for (int c = 0; c < kAll; ++c) D::begin(parts[r][c], sums[r][c]);
     }
     for (int64_t t = 0; t < at_once; t += kStepInputs) {
-#pragma GCC unroll 16
-      for (int c = 0; c < kAll; ++c) {
-        const uint8_t* p = w + c / kVecs * panel_bytes + c % kVecs * D::kVecBytes;
-        const typename D::Codes codes = D::load(p);
-        if (c % kVecs * D::kVecBytes % 64 == 0) {
-          D::prefetch(p + kPrefetchBytes);
-          D::prefetch_l2(p + kPanels * panel_bytes);
-        }
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) D::add(parts[r][c], codes, q + r * row_bytes);
-      }
+      nibble_dot_step<D, kRows, kVecs, kPanels>(q, row_bytes, w, panel_bytes, parts);
       q += kStepInputs;
       w += kStepBytes;
     }
@@ -109,7 +144,7 @@ template <class V, class D, bool kZeros, int kRows, int kVecs, int kPanels>
                                                   typename V::Reg (&acc)[kRows][kVecs * kPanels]) {
   constexpr int kAll = kVecs * kPanels;
   const NibbleView& of = job.gemm.nibbles;
-  const int64_t k = job.gemm.k, row_bytes = k * kRoundedBytes;
+  const int64_t k = job.gemm.k, row_bytes = rounded_row_bytes(k, of.group);
   const RoundedGroups first = rounded_groups(const_cast<void*>(job.q), row, k, of.group);
   const auto value = [&](const auto* values, int r) {
     return *reinterpret_cast<const __typeof__(*values)*>(reinterpret_cast<const int8_t*>(values + group) +
@@ -123,9 +158,9 @@ template <class V, class D, bool kZeros, int kRows, int kVecs, int kPanels>
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       if constexpr (kZeros) {
-        D::start_with_zeros(sums[r][c], value(first.sums, r), zeros);
+        D::start_with_zeros(sums[r][c], value(first.starts, r), zeros);
       } else {
-        D::start(sums[r][c], value(first.sums, r));
+        D::start(sums[r][c], value(first.starts, r));
       }
     }
   }
@@ -142,6 +177,8 @@ template <class V, class D, bool kZeros, int kRows, int kVecs, int kPanels>
           V::fma(D::template to_float<V>(sums[r][c]), V::mul(scale, V::set1(value(first.scales, r))), acc[r][c]);
     }
   }
+  // Keeps acc in memory between groups where registers hold the next group's integers: gcc would rather move those.
+  if constexpr (kRows * kAll > 12) __asm__ volatile("" : "+m"(acc));
 }
 
 // The sums of kRows rows, as nibble_tile() computes them of rows that are not rounded. Leaves are whole groups.

@@ -118,16 +118,25 @@ struct NibbleDotBase {
   struct Codes {
     __m512i low, high;
   };
+  struct Inputs {
+    __m512i first, second;
+  };
 
-  static void start(Sum& sum, int32_t inputs) { sum = _mm512_set1_epi32(-8 * inputs); }
-  static void start_with_zeros(Sum& sum, int32_t inputs, const int16_t* zeros) {
+  static void start(Sum& sum, int32_t start) { sum = _mm512_set1_epi32(start); }
+  static void start_with_zeros(Sum& sum, int32_t start, const int16_t* zeros) {
     const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(zeros));
     const __m512i whole = _mm512_maskz_cvtepi16_epi32(Vec::kAll, halves);
-    sum = _mm512_mullo_epi32(_mm512_sub_epi32(_mm512_set1_epi32(-8), whole), _mm512_set1_epi32(inputs));
+    sum = _mm512_add_epi32(_mm512_set1_epi32(start), _mm512_mullo_epi32(whole, _mm512_set1_epi32(start >> 3)));
   }
   static Codes load(const uint8_t* p) {
     const __m512i both = _mm512_loadu_si512(p), mask = _mm512_set1_epi8(15);
     return {_mm512_and_si512(both, mask), _mm512_and_si512(_mm512_srli_epi16(both, 4), mask)};
+  }
+  static Inputs inputs(const int8_t* q) {
+    int32_t first, second;
+    __builtin_memcpy(&first, q, sizeof first);
+    __builtin_memcpy(&second, q + 4, sizeof second);
+    return {_mm512_set1_epi32(first), _mm512_set1_epi32(second)};
   }
   template <class V>
   static typename V::Reg to_float(const Sum& sum) {

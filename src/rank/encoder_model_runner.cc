@@ -50,8 +50,7 @@ Status EncoderModelRunner::settle_limits() {
 }
 
 EncodeInputs::Limits EncoderModelRunner::batch_limits() const {
-  return {
-      info_.max_num_encoder_tokens, {}, options_.kv_dtype, loaded_.has_int8_encoder() ? DType::kInt8 : DType::kFloat32};
+  return {info_.max_num_encoder_tokens, {}, options_.kv_dtype, loaded_.encoder_kv_dtype()};
 }
 
 Status EncoderModelRunner::check_memory(uint64_t bytes) const {

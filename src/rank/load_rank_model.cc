@@ -68,13 +68,20 @@ Status check_cut(const WeightMap& weights, const ModelSpec& spec, LoadedRankMode
 
 }  // namespace
 
-bool LoadedRankModel::has_int8_encoder() const {
-  const auto has_some = [](const std::vector<PackedLayer>& layers) {
-    return std::any_of(layers.begin(), layers.end(), [](const PackedLayer& layer) {
-      return is_of_encoder(layer.name) && layer.format.weights == kInt8Format;
-    });
+DType LoadedRankModel::encoder_kv_dtype() const {
+  const auto has_some = [this](auto&& is_such) {
+    const auto in = [&](const std::vector<PackedLayer>& layers) {
+      return std::any_of(layers.begin(), layers.end(),
+                         [&](const PackedLayer& layer) { return is_of_encoder(layer.name) && is_such(layer.format); });
+    };
+    return in(packed_layers) || in(layers_elsewhere);
   };
-  return has_some(packed_layers) || has_some(layers_elsewhere);
+  const auto rounds_to_int8 = [](const PackedFormat& format) {
+    return format.weights == kInt8Format || format.inputs == InputRounding::kGroups;
+  };
+  if (has_some(rounds_to_int8)) return DType::kInt8;
+  const auto rounds_to_bfloat16 = [](const PackedFormat& format) { return format.inputs == InputRounding::kBFloat16; };
+  return has_some(rounds_to_bfloat16) ? DType::kBFloat16 : DType::kFloat32;
 }
 
 int32_t LoadedRankModel::num_encoding_stages() const {

@@ -29,10 +29,10 @@ struct LoadedRankModel {
   // How many stages, from the first, encodes run through.
   int32_t num_encoding_stages() const;
 
-  // False where int8 was asked for, and the encoder is too narrow for it: then its attention is not rounded either. By
-  // the encoder's layers alone (is_of_encoder()): the sides may differ in width, and a whole model must give the bits
-  // of its parts.
-  bool has_int8_encoder() const;
+  // What the encoder's attention rounds keys and values to (AttentionMetadata::kv_dtype): what its layers round their
+  // inputs to. Float32 where int8 was asked for, and the encoder is too narrow for it. By the encoder's layers alone
+  // (is_of_encoder()): the sides may differ in width, and a whole model must give the bits of its parts.
+  DType encoder_kv_dtype() const;
 };
 
 // Loads options.part from `weights`, which the model keeps, and appends to `report` what was found, a line each. A

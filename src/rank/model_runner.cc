@@ -149,7 +149,7 @@ InputBatch::Limits EncoderDecoderModelRunner::batch_limits() const {
           info_.tables,
           spec().position_axes,
           options_.kv_dtype,
-          loaded_.has_int8_encoder() ? DType::kInt8 : DType::kFloat32,
+          loaded_.encoder_kv_dtype(),
           info_.rows_spec,
           has_wide_layers(spec()),
           device_->keeps_steps()};
