@@ -76,9 +76,7 @@ DType LoadedRankModel::encoder_kv_dtype() const {
     };
     return in(packed_layers) || in(layers_elsewhere);
   };
-  const auto rounds_to_int8 = [](const PackedFormat& format) {
-    return format.weights == kInt8Format || format.inputs == InputRounding::kGroups;
-  };
+  const auto rounds_to_int8 = [](const PackedFormat& format) { return format.weights == kInt8Format; };
   if (has_some(rounds_to_int8)) return DType::kInt8;
   const auto rounds_to_bfloat16 = [](const PackedFormat& format) { return format.inputs == InputRounding::kBFloat16; };
   return has_some(rounds_to_bfloat16) ? DType::kBFloat16 : DType::kFloat32;

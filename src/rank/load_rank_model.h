@@ -29,9 +29,10 @@ struct LoadedRankModel {
   // How many stages, from the first, encodes run through.
   int32_t num_encoding_stages() const;
 
-  // What the encoder's attention rounds keys and values to (AttentionMetadata::kv_dtype): what its layers round their
-  // inputs to. Float32 where int8 was asked for, and the encoder is too narrow for it. By the encoder's layers alone
-  // (is_of_encoder()): the sides may differ in width, and a whole model must give the bits of its parts.
+  // What the encoder's attention rounds keys and values to (AttentionMetadata::kv_dtype): int8 where layers of its have
+  // int8 weights, bfloat16 where they round their inputs to it, else float32, also where int8 was asked for and the
+  // encoder is too narrow. By the encoder's layers alone (is_of_encoder()): the sides may differ in width, and a whole
+  // model must give the bits of its parts.
   DType encoder_kv_dtype() const;
 };
 

@@ -23,7 +23,8 @@ TEST(LoadedRankModel, WhatTheEncodersAttentionRoundsToIsToldByItsOwnLayers) {
   EXPECT_EQ(says(int8, float32), DType::kInt8);
   EXPECT_EQ(says(float32, int8), DType::kFloat32);
   EXPECT_EQ(says(float16, float16), DType::kFloat32);
-  EXPECT_EQ(says(int4, float32), DType::kInt8);
+  EXPECT_EQ(says(int4, float32), DType::kFloat32);
+  EXPECT_EQ(says(int4, int8), DType::kFloat32);
   EXPECT_EQ(says(codes, int4), DType::kFloat32) << "4-bit codes whose inputs stay as they are";
   EXPECT_EQ(says(bfloat16, float32), DType::kBFloat16);
   EXPECT_EQ(says(stored_bfloat16, bfloat16), DType::kFloat32) << "bfloat16 weights whose inputs stay as they are";
