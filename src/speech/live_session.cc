@@ -81,6 +81,7 @@ class LiveSession::Core final : public std::enable_shared_from_this<Core> {
   LiveOptions options() const ABSL_LOCKS_EXCLUDED(mutex_);
   double num_waiting_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t num_open_finals() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_idle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Audio {
@@ -126,6 +127,7 @@ class LiveSession::Core final : public std::enable_shared_from_this<Core> {
   int64_t num_commits_ ABSL_GUARDED_BY(mutex_) = 0;  // in commands_
   bool is_scheduled_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_answers_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_attempt_running_ ABSL_GUARDED_BY(mutex_) = false;  // of the listener
   bool has_finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_high_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -281,6 +283,11 @@ int64_t LiveSession::Core::num_open_finals() const {
   return num_open_finals_ + num_commits_;
 }
 
+bool LiveSession::Core::is_idle() const {
+  const MutexLock lock(mutex_);
+  return commands_.empty() && !is_scheduled_ && !is_attempt_running_ && num_open_finals_ == 0;
+}
+
 // ---- The task's side
 
 void LiveSession::Core::schedule() {
@@ -337,6 +344,7 @@ bool LiveSession::Core::step() {
   }
   if (command.has_value()) obey(*std::move(command));
   const MutexLock lock(mutex_);
+  is_attempt_running_ = listener_->is_attempt_running();
   is_scheduled_ = false;
   const bool has_more =
       !commands_.empty() && !(std::holds_alternative<Audio>(commands_.front()) && listener_->is_full());
@@ -420,5 +428,6 @@ LiveOptions LiveSession::options() const { return core_->options(); }
 void LiveSession::finish() { core_->finish(); }
 double LiveSession::num_waiting_seconds() const { return core_->num_waiting_seconds(); }
 int64_t LiveSession::num_open_finals() const { return core_->num_open_finals(); }
+bool LiveSession::is_idle() const { return core_->is_idle(); }
 
 }  // namespace transept
