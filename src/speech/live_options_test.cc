@@ -47,6 +47,13 @@ TEST(LiveDelay, ALongerOneIsNeverLessStrict) {
   EXPECT_FALSE(live_policy(LiveDelay::kXhigh).has_hypotheses);
 }
 
+// Who waits for a transcript goes first, then who looks at hypotheses, then files.
+TEST(LiveOptions, FinalsComeBeforeHypothesesAndTheseBeforeFiles) {
+  EXPECT_LT(kLiveFinalPriority, kLiveHypothesisPriority);  // lower is earlier
+  EXPECT_LT(kLiveHypothesisPriority, RequestSpec().priority);
+  EXPECT_EQ(TranscribeLimits().priority, RequestSpec().priority);
+}
+
 TEST(LiveOptions, WhatIsOutOfRangeIsNamed) {
   House house;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
