@@ -83,6 +83,7 @@ class Events:
         item = event.get("item_id") or event.get("item", {}).get("id")
         if not item:
             return
+        assert item.startswith("item_" + self.session.created["session"]["id"].removeprefix("sess_")), f"of another session: {event}"
         seen = self.items.setdefault(item, {"kinds": [], "told": ""})
         assert "completed" not in seen["kinds"], f"{kind} after an item's end"
         seen["kinds"].append(kind)
