@@ -42,14 +42,18 @@ def has_peer(python):
 
 
 def pair(figures):
-    return f"{figures['p50']:.2f} / {figures['p95']:.2f}" if figures.get("count") else "none"
+    return f"{figures['p50']:.2f} / {figures['p95']:.2f}" if figures else "none"
+
+
+def taken_back(report):
+    if "words_unlike_the_files" in report:  # the peer's transcript is what it told
+        return f"none; {100 * report['words_unlike_the_files']:.1f} % unlike the file's"
+    return f"{100 * report['revised_words'] / report['told_words']:.1f} %" if report["told_words"] else "none"
 
 
 def line_of(name, report):
-    told = report.get("told_words")
-    revised = f"{100 * report['revised_words'] / told:.1f} %" if told else f"none; {100 * report['words_unlike_the_files']:.1f} % unlike the file's" if "words_unlike_the_files" in report else "none"
     return (f"| {name} | {report['sessions_that_kept_up']} of {report['sessions']} | {pair(report['first_text_s'])} | {pair(report['hypothesis_interval_s'])} | "
-            f"{pair(report['completed_s'])} | {revised} |")
+            f"{pair(report['completed_s'])} | {taken_back(report)} |")
 
 
 @contextlib.contextmanager

@@ -18,8 +18,6 @@ import time
 from difflib import SequenceMatcher
 from pathlib import Path
 
-import numpy as np
-
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
@@ -63,7 +61,7 @@ class Turn:
 
     def __init__(self, model, language, beams, begin):
         self.model, self.options, self.begin = model, {"language": language, "beam_size": beams, "word_timestamps": True, "condition_on_previous_text": True}, begin
-        self.audio, self.offset, self.agreement, self.text = np.zeros(0, np.float32), 0.0, Agreement(), []
+        self.offset, self.agreement = 0.0, Agreement()
 
     def prompt(self):
         told = [word for _, end, word in self.agreement.committed if end <= self.offset]
@@ -71,12 +69,12 @@ class Turn:
 
     def hear_out(self, audio):
         """Takes all audio of the turn so far. Returns how many words are told by it."""
-        self.audio = audio[int(self.offset * RATE):]
-        segments, _ = self.model.transcribe(self.audio, initial_prompt=self.prompt() or None, **self.options)
+        rest = audio[int(self.offset * RATE):]
+        segments, _ = self.model.transcribe(rest, initial_prompt=self.prompt() or None, **self.options)
         segments = list(segments)
         words = [(word.start + self.offset, word.end + self.offset, word.word) for segment in segments if segment.no_speech_prob <= 0.9 for word in segment.words]
         agreed = self.agreement.take(words)
-        if len(self.audio) / RATE > TRIM:
+        if len(rest) / RATE > TRIM:
             ends = [segment.end + self.offset for segment in segments[:-1]]
             told = [end for end in ends if end <= self.agreement.last_time]
             if told:
@@ -135,9 +133,12 @@ def edits(one, other):
 
 
 def statistics_of(values):
+    """As `bench live --json` has them; None of none."""
+    if not values:
+        return None
     ordered = sorted(values)
     at = lambda percent: ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
-    return {"count": len(ordered), **({"mean": statistics.mean(ordered), "p50": at(50), "p90": at(90), "p95": at(95), "max": ordered[-1]} if ordered else {})}
+    return {"mean": statistics.mean(ordered), "p50": at(50), "p90": at(90), "p95": at(95), "max": ordered[-1]}
 
 
 def play(model, clips, options):
