@@ -34,14 +34,14 @@ class LiveWorkers final {
   void stop();
 
  private:
-  std::function<void()> take();  // waits for a task; null: stopped
+  std::function<void()> take();                       // waits for a task; null: stopped
   void wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // for a task, a tick or the end
 
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
-  bool is_due_ ABSL_GUARDED_BY(mutex_) = false;            // what is queued begins now
-  std::thread::id ticker_ ABSL_GUARDED_BY(mutex_);         // none: no thread looks every kTick
+  bool is_due_ ABSL_GUARDED_BY(mutex_) = false;                    // what is queued begins now
+  std::thread::id ticker_ ABSL_GUARDED_BY(mutex_);                 // none: no thread looks every kTick
   int num_empty_ticks_ ABSL_GUARDED_BY(mutex_) = kMostEmptyTicks;  // in a row
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
