@@ -52,8 +52,8 @@ std::string_view live_delay_name(LiveDelay delay) {
 LivePolicy live_policy(LiveDelay delay) {
   constexpr float kNever = INFINITY, kAlways = -INFINITY;
   switch (delay) {
-    case LiveDelay::kMinimal: return {.agreement = {kNever, -1.25f, kAlways}, .hop_seconds = 0.3};
-    case LiveDelay::kLow: return {.agreement = {kNever, -1.25f, kAlways}};
+    case LiveDelay::kMinimal: return {.agreement = {kNever, -2, kAlways}, .hop_seconds = 0.3};
+    case LiveDelay::kLow: return {.agreement = {kNever, -2, kAlways}};
     case LiveDelay::kMedium: return {.agreement = {kNever, -0.5f, -1, kAlways}};
     case LiveDelay::kHigh: return {.agreement = {kNever, -0.2f, -0.5f, -1, -1, -1.5f, -1.5f, kAlways}};
     case LiveDelay::kXhigh: return {.agreement = {kNever}, .has_hypotheses = false};
