@@ -1,4 +1,6 @@
-// Replays recordings as live sessions, all at once and in real time, and says what was told when.
+// Replays recordings as live sessions, all at once and in real time, and says what was told when. With speed=0 as if
+// computing took no time: the next 20 ms are heard when nothing is left to be done, so what is told does not depend on
+// the machine.
 //
 //   live_probe MODEL [delay=low] [turns=1] [speed=1] [threads=2] [quantization=int8] FILE...
 //
@@ -87,7 +89,14 @@ std::vector<int16_t> samples_of(const AudioBytes& bytes) {
   return samples;
 }
 
-// All at once, `speed` times as fast as they were spoken.
+void wait_until_idle(std::span<const Speaker> speakers) {
+  for (const Speaker& speaker : speakers) {
+    while (!speaker.session->is_idle()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+// All at once, `speed` times as fast as they were spoken. 0: each piece when all that the one before it brought is
+// done.
 void play(std::vector<Speaker>& speakers, bool has_turns, double speed, const Clock& clock) {
   constexpr size_t kPiece = 320;  // 20 ms
   const TimePoint begin = clock.now();
@@ -106,6 +115,10 @@ void play(std::vector<Speaker>& speakers, bool has_turns, double speed, const Cl
       speaker.session->finish();
     }
     if (!has_more) break;
+    if (speed == 0) {
+      wait_until_idle(speakers);
+      continue;
+    }
     std::this_thread::sleep_until(begin + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
                                               static_cast<double>(piece) * 0.02 / speed)));
   }

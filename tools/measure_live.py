@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What live sessions tell of recordings while they are spoken, and how late: a row for each delay.
 
-    tools/measure_live.py MODEL [--audio FILE...] [--delay low,medium] [--sessions 4] [--speed 1] [--language en]
+    tools/measure_live.py MODEL [--audio FILE...] [--delay low,medium] [--sessions 4] [--speed 1] [--language en] [--quantization int8]
                           [--word-times MODEL] [--probe build/release/src/speech/live_probe] [--transept build/release/transept] [--json FILE]
 
 Recordings (default: ../shared/audio/spoken/en*.flac and jfk.flac) are played in real time, so many sessions at once, by live_probe: one item each,
-committed at its end. Early: words that were told before the end, of those of the transcript. Revised: told words that the transcript has otherwise,
+committed at its end. --speed 0 plays them as if computing took no time: then the table does not depend on the machine. Early: words that were told before the end, of those of the transcript. Revised: told words that the transcript has otherwise,
 of those that were told. First: seconds of audio at the first word. Lag: from a word's end, by the word times of `transept transcribe`, to the moment
 at which it was told; of told words that the transcript has, so without those that were revised. Late: from the commit to the transcript. Equal:
 transcripts that are the file's. A model without word times needs another one's: --word-times.
@@ -106,7 +106,7 @@ def replay(options, delay):
     heard = []
     for begin in range(0, len(options.audio), options.sessions):
         files = options.audio[begin:begin + options.sessions]
-        done = subprocess.run([str(options.probe), str(options.model), f"delay={delay}", f"speed={options.speed}", *files], capture_output=True, text=True)
+        done = subprocess.run([str(options.probe), str(options.model), f"delay={delay}", f"speed={options.speed}", f"quantization={options.quantization}", *files], capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"live_probe: {done.stderr}")
         heard += heard_of(done.stdout.splitlines())
@@ -126,7 +126,7 @@ def share(values, percent):
 
 
 def line_of(row):
-    return (f"| {row.delay} | {100 * row.told / max(row.words, 1):.0f} % | {100 * row.revised / max(row.told, 1):.1f} % | {statistics.median(row.first or [float('nan')]):.2f} | "
+    return (f"| {row.delay} | {100 * row.told / max(row.words, 1):.0f} % | {100 * row.revised / max(row.told, 1):.1f} % ({row.revised} of {row.told}) | {statistics.median(row.first or [float('nan')]):.2f} | "
             f"{share(row.lags, 50):.2f} / {share(row.lags, 90):.2f} | {share(row.late, 50):.2f} / {share(row.late, 95):.2f} | {row.same} of {row.files} |")
 
 
@@ -136,7 +136,8 @@ def main():
     parser.add_argument("--audio", nargs="+", help="recordings of speech")
     parser.add_argument("--delay", default="minimal,low,medium,high", help="which of %s" % ", ".join(DELAYS))
     parser.add_argument("--sessions", type=int, default=4, help="at once")
-    parser.add_argument("--speed", type=float, default=1, help="times real time; above 1, lags are the machine's rather than the rule's")
+    parser.add_argument("--speed", type=float, default=1, help="times real time; above 1, lags are the machine's rather than the rule's; 0: as if computing took no time")
+    parser.add_argument("--quantization", default="int8", help="of live_probe's weights")
     parser.add_argument("--language", default="en", help="for the word times")
     parser.add_argument("--word-times", type=Path, metavar="MODEL", help="whose words have times (default: the model)")
     parser.add_argument("--probe", type=Path, default=ROOT / "build" / "release" / "src" / "speech" / "live_probe")

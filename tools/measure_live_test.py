@@ -35,7 +35,7 @@ class MeasureLiveTest(unittest.TestCase):
         heard = measure_live.heard_of(LINES)
         row = measure_live.row_of("low", heard, {"/a/en01.flac": [("The", 0.25), ("train", 0.5), ("to", 1.0), ("master", 1.5), ("leaves", 2.0)], "b c.wav": [("Hm", 0.5)]})
         self.assertEqual((row.files, row.words, row.told, row.revised, row.first, row.same), (2, 6, 4, 1, [1.28], 1))
-        self.assertEqual(measure_live.line_of(row), "| low | 67 % | 25.0 % | 1.28 | 0.78 / 1.03 | 0.23 / 0.23 | 1 of 2 |")
+        self.assertEqual(measure_live.line_of(row), "| low | 67 % | 25.0 % (1 of 4) | 1.28 | 0.78 / 1.03 | 0.23 / 0.23 | 1 of 2 |")
 
     def test_shares(self):
         self.assertEqual([measure_live.share(range(1, 11), percent) for percent in (0, 50, 90, 100)], [1, 6, 10, 10])

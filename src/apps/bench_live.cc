@@ -14,6 +14,7 @@
 #include "load/live_load.h"
 #include "load/served_model.h"
 #include "speech/live_options.h"
+#include "speech/local_agreement.h"
 
 namespace transept {
 namespace {
@@ -100,7 +101,10 @@ StatusOr<bool> run_live_bench(Settings& settings) {
   RETURN_IF_ERROR(fit_to_server(settings));
   const std::vector<LiveSessionMeasure> sessions = run_live_load(settings.load);
   const LivePolicy policy = live_policy(*parse_live_delay(settings.load.delay));
-  const LiveMetrics metrics = measure_live(sessions, policy.hop_seconds);
+  const LiveMetrics metrics =
+      measure_live(sessions, policy.hop_seconds, [](std::string_view told, std::string_view transcript) {
+        return std::pair(std::ssize(split_heard(told)), num_revised_words(told, transcript));
+      });
   for (const LiveSessionMeasure& session : sessions) {
     if (!session.error.empty()) log_warning("a session: ", session.error);
   }

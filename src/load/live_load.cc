@@ -175,7 +175,7 @@ std::vector<LiveSessionMeasure> run_live_load(const LiveLoad& load) {
   return measured;
 }
 
-LiveMetrics measure_live(const std::vector<LiveSessionMeasure>& sessions, double hop_s) {
+LiveMetrics measure_live(const std::vector<LiveSessionMeasure>& sessions, double hop_s, const CountWords& count_words) {
   constexpr double kLate = 0.5;
   LiveMetrics all;
   std::vector<double> first_text, completed, hops;
@@ -191,6 +191,11 @@ LiveMetrics measure_live(const std::vector<LiveSessionMeasure>& sessions, double
       if (turn.transcript.empty()) ++all.num_without_text;
       if (turn.first_text_s >= 0) first_text.push_back(turn.first_text_s);
       if (turn.completed_s >= 0) completed.push_back(turn.completed_s);
+      if (turn.completed_s < 0 || turn.has_failed) continue;
+      const auto [told, revised] =
+          count_words(std::string_view(turn.told).substr(0, turn.num_early_bytes), turn.transcript);
+      all.num_told_words += told;
+      all.num_revised_words += revised;
     }
     hops.insert(hops.end(), session.hops.begin(), session.hops.end());
     const Statistics hop = statistics_of(session.hops);
@@ -212,6 +217,8 @@ Json live_metrics_json(const LiveMetrics& metrics) {
   json.set("failed_turns", metrics.num_failed_turns);
   json.set("turns_without_text", metrics.num_without_text);
   json.set("revised_turns", metrics.num_revised);
+  json.set("told_words", metrics.num_told_words);
+  json.set("revised_words", metrics.num_revised_words);
   json.set("first_text_s", statistics_json(metrics.first_text));
   json.set("completed_s", statistics_json(metrics.completed));
   json.set("hypothesis_interval_s", statistics_json(metrics.hop));
@@ -222,7 +229,8 @@ std::string live_metrics_table(const LiveMetrics& metrics) {
   std::string table =
       str_cat("sessions          ", metrics.num_sessions, ", ", metrics.num_kept_up, " kept up, ", metrics.num_failed,
               " failed\nturns             ", metrics.num_turns, ", ", metrics.num_revised, " revised, ",
-              metrics.num_without_text, " without text, ", metrics.num_failed_turns, " failed\n");
+              metrics.num_without_text, " without text, ", metrics.num_failed_turns, " failed\nwords             ",
+              metrics.num_told_words, " told while one spoke, ", metrics.num_revised_words, " of them revised\n");
   const auto add = [&](const char* name, const Statistics& found) {
     char line[160];
     if (found.count == 0) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -38,13 +40,18 @@ std::vector<LiveSessionMeasure> run_live_load(const LiveLoad& load);
 struct LiveMetrics {
   int64_t num_sessions = 0, num_failed = 0;  // failed: with an error, or ended early
   int64_t num_turns = 0, num_failed_turns = 0, num_revised = 0, num_without_text = 0;
-  int64_t num_kept_up = 0;  // sessions without failure whose hypotheses' 95th percentile is at most 0.5 s late
+  int64_t num_told_words = 0,
+          num_revised_words = 0;  // told before the end of their turn; of these, not in its transcript
+  int64_t num_kept_up = 0;        // sessions without failure whose hypotheses' 95th percentile is at most 0.5 s late
   double audio_s = 0;
   Statistics first_text, completed, hop;
 };
 
+// Returns how many words `told` has, and how many of them are not in their place in `transcript`.
+using CountWords = std::function<std::pair<int64_t, int64_t>(std::string_view told, std::string_view transcript)>;
+
 // `hop_s`: how often a hypothesis is due. Sessions of servers that tell none keep up if they do not fail.
-LiveMetrics measure_live(const std::vector<LiveSessionMeasure>& sessions, double hop_s);
+LiveMetrics measure_live(const std::vector<LiveSessionMeasure>& sessions, double hop_s, const CountWords& count_words);
 Json live_metrics_json(const LiveMetrics& metrics);
 std::string live_metrics_table(const LiveMetrics& metrics);
 

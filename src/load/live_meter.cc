@@ -28,6 +28,7 @@ void LiveMeter::take(const Json& event, TimePoint now) {
     Turn& turn = turn_of(event);
     turn.stopped = now;
     turn.has_stopped = true;
+    turn.measure.num_early_bytes = turn.measure.told.size();
   } else if (type == "delta") {
     Turn& turn = turn_of(event);
     if (turn.measure.first_text_s < 0 && turn.start_s >= 0) {

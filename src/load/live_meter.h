@@ -19,6 +19,7 @@ struct LiveTurnMeasure {
   int64_t num_deltas = 0;    // before speech_stopped
   bool is_revised = false;   // the transcript does not begin with what was told
   bool has_failed = false;
+  size_t num_early_bytes = 0;  // of `told`: before speech_stopped
   std::string told, transcript;
 };
 

@@ -52,6 +52,7 @@ TEST(LiveMeter, ATurnsLatencies) {
   EXPECT_NEAR(found.turns[0].first_text_s, 1.25, 1e-6);  // 13.75 - (10 + 2.5)
   EXPECT_NEAR(found.turns[0].completed_s, 0.25, 1e-6);
   EXPECT_EQ(found.turns[0].num_deltas, 2);
+  EXPECT_EQ(found.turns[0].num_early_bytes, std::string("one two").size());
   EXPECT_FALSE(found.turns[0].is_revised);
   EXPECT_THAT(found.error, IsEmpty());
 }
@@ -102,20 +103,27 @@ TEST(LiveMeter, TheFirstErrorStays) {
 TEST(LiveMetrics, SessionsKeepUpIfTheirHypothesesAreHalfASecondLateAtMost) {
   LiveSessionMeasure good, late, failed, silent, cut;
   good.hops = {0.5, 0.6, 0.99};
-  good.turns = {{.first_text_s = 1, .completed_s = 0.1, .transcript = "x"}, {.is_revised = true, .transcript = "y"}};
+  good.turns = {{.first_text_s = 1, .completed_s = 0.1, .num_early_bytes = 2, .told = "abc", .transcript = "xyz"},
+                {.is_revised = true, .num_early_bytes = 1, .told = "z", .transcript = "y"}};  // has no end
   late.hops = {0.5, 1.2, 1.2};
   failed.error = "no";
   cut.has_ended_early = true;
-  const LiveMetrics metrics = measure_live({good, late, failed, silent, cut}, 0.5);
+  const LiveMetrics metrics =
+      measure_live({good, late, failed, silent, cut}, 0.5, [](std::string_view told, std::string_view transcript) {
+        return std::pair<int64_t, int64_t>(told.size(), 10 * transcript.size());
+      });
   EXPECT_EQ(metrics.num_sessions, 5);
   EXPECT_EQ(metrics.num_kept_up, 2);
   EXPECT_EQ(metrics.num_failed, 2);
   EXPECT_EQ(metrics.num_turns, 2);
   EXPECT_EQ(metrics.num_revised, 1);
+  EXPECT_EQ(metrics.num_told_words, 2);
+  EXPECT_EQ(metrics.num_revised_words, 30);
   EXPECT_EQ(metrics.first_text.count, 1U);
   EXPECT_EQ(metrics.first_text.p50, 1);
   EXPECT_EQ(metrics.hop.count, 6U);
   EXPECT_THAT(live_metrics_table(metrics), HasSubstr("5, 2 kept up, 2 failed"));
+  EXPECT_THAT(live_metrics_table(metrics), HasSubstr("2 told while one spoke, 30 of them revised"));
   EXPECT_EQ(live_metrics_json(metrics).find("sessions_that_kept_up")->as_int(), 2);
 }
 

@@ -52,7 +52,7 @@ void LiveHypotheses::begin_item(int64_t frame, std::optional<int64_t> speech) {
   delta_.clear();
   has_news_ = false;
   begin_window(frame);
-  last_speech_ = item_speech_ = speech;
+  last_speech_ = speech;
   if (!speech.has_value()) return;
   last_end_ = std::max(frame, *speech);
   spoke_since_ = true;
@@ -82,7 +82,6 @@ void LiveHypotheses::hear(const FrameVoice& voice) {
   if (frame >= window_begin_) levels_.push_back(voice.level);
   if (frame < window_begin_ || voice.probability < threshold_) return;
   if (!last_speech_.has_value()) last_end_ = std::max(last_end_, frame);
-  if (!item_speech_.has_value()) item_speech_ = frame;
   last_speech_ = frame;
   spoke_since_ = true;
   num_quiet_ = 0;
@@ -91,11 +90,6 @@ void LiveHypotheses::hear(const FrameVoice& voice) {
 int64_t LiveHypotheses::first_needed() const {
   if (!item_begin_.has_value() || !policy_.has_hypotheses) return num_heard_ - kBeforeSpeech;
   return window_begin_;
-}
-
-int LiveHypotheses::num_agreeing(int64_t end) const {
-  const bool is_early = end - item_speech_.value_or(end) < frames_of(policy_.early_seconds);
-  return is_early ? policy_.num_early_hypotheses : policy_.num_hypotheses;
 }
 
 int64_t LiveHypotheses::quietest(int64_t begin, int64_t end) const {
@@ -146,8 +140,9 @@ std::optional<LiveHypotheses::Attempt> LiveHypotheses::next_attempt(int64_t now)
   if (now - last_end_ < frames_of(policy_.hop_seconds)) return std::nullopt;
   // What was said last needs others to agree on it, though there is no more speech.
   if (!spoke_since_) {
-    if (num_quiet_ + 1 >= num_agreeing(now) || !agreement_.has_open_words()) {
-      if (pause >= kSilence) settle_silence();
+    const bool is_silent = pause >= kSilence;
+    if (is_silent) settle_silence();
+    if (is_silent || num_quiet_ + 1 >= std::ssize(policy_.agreement) || !agreement_.has_open_words()) {
       return std::nullopt;
     }
     ++num_quiet_;
@@ -218,7 +213,8 @@ Status LiveHypotheses::read(const Attempt& attempt, const RequestOutput& output)
   const bool is_loop = answer.scores.compression_ratio > *thresholds.compression_ratio;
   if (is_silence(answer.scores, thresholds)) answer.tokens.clear();
   if (!is_loop) {
-    tell(agreement_.add(decoder_->whole_text(answer.tokens), num_agreeing(attempt.end)));
+    const bool may_confirm = answer.scores.avg_logprob >= policy_.least_mean_logprob;
+    tell(agreement_.add(heard_text(answer), may_confirm ? policy_.agreement : AgreementRule{INFINITY}));
     last_tokens_ = answer.tokens;
   }
   if (attempt.closes_window) {
@@ -230,6 +226,14 @@ Status LiveHypotheses::read(const Attempt& attempt, const RequestOutput& output)
     cut_behind_segments(answer, attempt.end - attempt.begin);
   }
   return ok_status();
+}
+
+HeardText LiveHypotheses::heard_text(const WindowAnswer& answer) const {
+  HeardText heard{.text = decoder_->whole_text(answer.tokens)};
+  const std::vector<size_t> ends = decoder_->text_ends(answer.tokens);
+  const size_t count = std::min(ends.size(), answer.logprobs.size());
+  for (size_t i = 0; i < count; ++i) heard.tokens.push_back({ends[i], answer.logprobs[i]});
+  return heard;
 }
 
 // The window begins behind the last segment whose words are told.

@@ -86,7 +86,7 @@ class LiveHypotheses final {
   void cut_behind_segments(const WindowAnswer& answer, int64_t num_frames);
   void begin_window(int64_t frame);
   void tell(std::string delta);
-  int num_agreeing(int64_t end) const;
+  HeardText heard_text(const WindowAnswer& answer) const;
 
   const SpeechModel& model_;
   LiveTally& tally_;
@@ -103,7 +103,6 @@ class LiveHypotheses final {
 
   // The item. No value: none is open.
   std::optional<int64_t> item_begin_;
-  std::optional<int64_t> item_speech_;  // its first frame of speech
   int64_t window_begin_ = 0;
   int64_t last_end_ = 0;                // of the last attempt
   std::optional<int64_t> last_speech_;  // frame in the window

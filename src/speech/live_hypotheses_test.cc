@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <semaphore>
 
+#include "base/utf8.h"
 #include "speech/audio_windows.h"
 #include "speech/live_testing.h"
 
@@ -36,6 +38,26 @@ TEST(LiveHypotheses, AnAttemptIsTheDecodersFirst) {
               std::vector<int32_t>(wanted.tokens.begin(), wanted.tokens.begin() + static_cast<std::ptrdiff_t>(size)));
     EXPECT_EQ(answer.scores.no_speech_prob, wanted.scores.no_speech_prob);
   }
+}
+
+TEST(LiveHypotheses, EachTokenHasItsPlaceInTheText) {
+  House house;
+  const auto decoder = greedy_decoder(house);
+  const auto features = house.speech().audio->features(raw_audio(synthetic_audio(3, 16000 * 4)).samples);
+  std::vector<int32_t> tokens = decoder->decode(decoder->encode(features).value(), {}, false, 4, 0).value().tokens;
+  tokens.insert(tokens.begin() + 2, *house.speech().tokens->timestamp_begin());
+  const std::vector<size_t> ends = decoder->text_ends(tokens);
+  ASSERT_EQ(ends.size(), tokens.size());
+  ASSERT_GT(ends.size(), 5u);
+  EXPECT_EQ(ends[2], ends[1]);  // the timestamp
+  size_t num_whole = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const std::string text = decoder->whole_text(std::span(tokens).first(i + 1));
+    if (text.find(kReplacementUtf8) != std::string::npos) continue;  // an unfinished character
+    EXPECT_EQ(ends[i], text.size()) << i;
+    ++num_whole;
+  }
+  EXPECT_GT(num_whole, 3u);
 }
 
 TEST(LiveHypotheses, LanguagesAreGuessedAsByTheDecoder) {
@@ -106,8 +128,7 @@ class Schedule {
 
 TEST(LiveHypotheses, OneIsMadeEveryHopAndNoneOverSilence) {
   House house;
-  LivePolicy policy;
-  Schedule schedule(house, policy);
+  Schedule schedule(house, live_policy(LiveDelay::kLow));
   schedule.hypotheses().begin_item(0, std::nullopt);
   std::vector<int16_t> audio(32000);
   const std::vector<int16_t> sound = chatter(5);
@@ -122,15 +143,31 @@ TEST(LiveHypotheses, OneIsMadeEveryHopAndNoneOverSilence) {
   EXPECT_GE(ends.front(), 248);  // half a second of sound, whose beginning two frames of silence hear
   EXPECT_LE(ends.front(), 265);
   for (size_t i = 1; i < ends.size(); ++i) EXPECT_GE(ends[i] - ends[i - 1], 50);
-  // What was said last is heard once more, and that is all.
-  EXPECT_LE(ends.back(), 700 + 2 * 52 + 20);
+  // What was said last is heard twice more, and that is all.
+  EXPECT_LE(ends.back(), 700 + 3 * 52 + 20);
   EXPECT_EQ(schedule.tally()[LiveCount::kHypotheses], std::ssize(ends));
+}
+
+// However often they are heard: what they say is told when their window closes.
+TEST(LiveHypotheses, ImprobableOnesConfirmNothing) {
+  const std::vector<int16_t> audio = chatter(6);
+  for (const double least : {0.0, -1e9}) {
+    House house;
+    Schedule schedule(house, {.agreement = {-INFINITY}, .least_mean_logprob = least});
+    schedule.hypotheses().begin_item(0, 0);
+    for (size_t at = 0; at < audio.size(); at += 320) {
+      schedule.hear(std::span(audio).subspan(at, 320));
+      schedule.answer();
+    }
+    EXPECT_GE(schedule.tally()[LiveCount::kHypotheses], 8);
+    EXPECT_EQ(schedule.told().empty(), least == 0);
+  }
 }
 
 // Late answers make hypotheses rarer, never old: each is over all audio there is.
 TEST(LiveHypotheses, UnderLoadTheyAreRarer) {
   House house;
-  Schedule schedule(house, LivePolicy());
+  Schedule schedule(house, live_policy(LiveDelay::kLow));
   schedule.hypotheses().begin_item(0, 0);
   const std::vector<int16_t> audio = chatter(10);
   for (size_t at = 0, i = 0; at < audio.size(); at += 1600, ++i) {
@@ -147,7 +184,7 @@ TEST(LiveHypotheses, LongItemsNeedBoundedMemory) {
     if (kSanitized && pieces == 1) continue;
     SCOPED_TRACE(pieces);
     House house;
-    Schedule schedule(house, LivePolicy());
+    Schedule schedule(house, live_policy(LiveDelay::kLow));
     schedule.hypotheses().begin_item(0, 0);
     const std::vector<int16_t> audio = chatter(180);
     for (size_t at = 0, i = 1; at < audio.size(); at += 4800, ++i) {
@@ -167,7 +204,7 @@ TEST(LiveHypotheses, LongItemsNeedBoundedMemory) {
 
 TEST(LiveHypotheses, LanguageIsAskedUntilItIsSure) {
   House house;
-  Schedule schedule(house, LivePolicy(), "");
+  Schedule schedule(house, live_policy(LiveDelay::kLow), "");
   schedule.hypotheses().begin_item(0, 0);
   const std::vector<int16_t> audio = chatter(8);
   for (size_t at = 0; at < audio.size(); at += 1600) {
@@ -180,7 +217,7 @@ TEST(LiveHypotheses, LanguageIsAskedUntilItIsSure) {
 
 TEST(LiveHypotheses, AnEngineThatTakesNoneCostsNothingElse) {
   House house;
-  Schedule schedule(house, LivePolicy());
+  Schedule schedule(house, live_policy(LiveDelay::kLow));
   schedule.hypotheses().begin_item(0, 0);
   const std::vector<int16_t> audio = chatter(4);
   EXPECT_TRUE(house.engine().drain(std::chrono::seconds(30)).ok());
@@ -191,7 +228,7 @@ TEST(LiveHypotheses, AnEngineThatTakesNoneCostsNothingElse) {
 
 TEST(LiveHypotheses, TheEndOfAnItemAbortsWhatRuns) {
   House house;
-  Schedule schedule(house, LivePolicy());
+  Schedule schedule(house, live_policy(LiveDelay::kLow));
   const std::vector<int16_t> audio = chatter(3);
   for (int i = 0; i < 5; ++i) {
     schedule.hypotheses().begin_item(i * 300, i * 300);

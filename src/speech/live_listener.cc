@@ -41,6 +41,7 @@ StatusOr<std::unique_ptr<WindowDecoder>> LiveListener::make_decoder(const House&
   greedy.patience = std::nullopt;
   greedy.best_of = 1;
   greedy.word_timestamps = false;
+  greedy.token_logprobs = true;  // which words are sure
   greedy.hallucination_silence_threshold = std::nullopt;
   greedy.prefix.clear();
   auto decoder = WindowDecoder::create(*house.model, greedy, {});

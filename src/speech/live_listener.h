@@ -56,6 +56,7 @@ class LiveListener final {
   // Aborts all. Nothing may follow.
   void stop();
 
+  bool is_attempt_running() const { return hypotheses_.is_running(); }  // a hypothesis is on its way
   // Audio that a commit would take, at least.
   int64_t num_held_samples() const { return recording_.size(); }
   // So much audio waits for its final that more of it should wait to be heard.

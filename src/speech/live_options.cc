@@ -1,6 +1,7 @@
 #include "speech/live_options.h"
 
 #include <array>
+#include <cmath>
 
 #include "core/speech_languages.h"
 #include "speech/characters.h"
@@ -47,19 +48,17 @@ std::string_view live_delay_name(LiveDelay delay) {
   return "";
 }
 
+// docs/decisions/0068-sure-words-sooner.md has the table that these are of.
 LivePolicy live_policy(LiveDelay delay) {
-  LivePolicy policy;
+  constexpr float kNever = INFINITY, kAlways = -INFINITY;
   switch (delay) {
-    case LiveDelay::kMinimal: policy.hop_seconds = 0.3; break;
-    case LiveDelay::kLow: break;
-    case LiveDelay::kMedium:
-      policy.num_early_hypotheses = 3;
-      policy.early_seconds = 3;
-      break;
-    case LiveDelay::kHigh: policy.num_hypotheses = policy.num_early_hypotheses = 3; break;
-    case LiveDelay::kXhigh: policy.has_hypotheses = false; break;
+    case LiveDelay::kMinimal: return {.agreement = {kNever, -2, kAlways}, .hop_seconds = 0.3};
+    case LiveDelay::kLow: return {.agreement = {kNever, -2, kAlways}};
+    case LiveDelay::kMedium: return {.agreement = {kNever, -0.5f, -1, kAlways}};
+    case LiveDelay::kHigh: return {.agreement = {kNever, -0.2f, -0.5f, -1, -1, -1.5f, -1.5f, kAlways}};
+    case LiveDelay::kXhigh: return {.agreement = {kNever}, .has_hypotheses = false};
   }
-  return policy;
+  return {};
 }
 
 Status check_live_options(const LiveOptions& options, const SpeechModel& model) {

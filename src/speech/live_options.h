@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "speech/local_agreement.h"
 #include "speech/transcribe_options.h"
 #include "speech/transcription.h"
 
@@ -26,13 +27,12 @@ enum class LiveDelay : uint8_t { kMinimal, kLow, kMedium, kHigh, kXhigh };
 std::optional<LiveDelay> parse_live_delay(std::string_view name);
 std::string_view live_delay_name(LiveDelay delay);
 
-// When a hypothesis is made, and how many must agree on a word (LocalAgreement-n).
+// When a hypothesis is made, and when a word of it is told.
 struct LivePolicy {
-  int32_t num_hypotheses = 2;
-  int32_t num_early_hypotheses = 2;  // over the first early_seconds of an item
-  double early_seconds = 0;
-  double hop_seconds = 0.5;    // of new audio before the next hypothesis
-  bool has_hypotheses = true;  // false: no words before the commit
+  AgreementRule agreement;
+  double least_mean_logprob = -1;  // of a hypothesis that confirms words. The transcript would not take less, either
+  double hop_seconds = 0.5;        // of new audio before the next hypothesis
+  bool has_hypotheses = true;      // false: no words before the commit
 };
 LivePolicy live_policy(LiveDelay delay);
 

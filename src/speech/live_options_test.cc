@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "speech/decoding_rules.h"
 #include "speech/transcriber_testing.h"
 
 namespace transept::testing {
@@ -20,16 +23,35 @@ TEST(LiveDelay, NamesAreThoseOfTheApi) {
   EXPECT_FALSE(parse_live_delay("Low").has_value());
 }
 
-TEST(LiveDelay, PoliciesAreThoseThatWereMeasured) {
-  EXPECT_EQ(live_policy(LiveDelay::kMinimal).hop_seconds, 0.3);
-  EXPECT_EQ(live_policy(LiveDelay::kMinimal).num_hypotheses, 2);
-  EXPECT_EQ(live_policy(LiveDelay::kLow).hop_seconds, 0.5);
-  EXPECT_EQ(live_policy(LiveDelay::kLow).num_early_hypotheses, 2);
-  EXPECT_EQ(live_policy(LiveDelay::kMedium).num_hypotheses, 2);
-  EXPECT_EQ(live_policy(LiveDelay::kMedium).num_early_hypotheses, 3);
-  EXPECT_EQ(live_policy(LiveDelay::kMedium).early_seconds, 3);
-  EXPECT_EQ(live_policy(LiveDelay::kHigh).num_hypotheses, 3);
+// A longer delay needs as many hypotheses at least, and words as sure at least.
+TEST(LiveDelay, ALongerOneIsNeverLessStrict) {
+  const std::vector<LiveDelay> delays = {LiveDelay::kMinimal, LiveDelay::kLow, LiveDelay::kMedium, LiveDelay::kHigh};
+  const LivePolicy* shorter = nullptr;
+  std::vector<LivePolicy> policies;
+  for (const LiveDelay delay : delays) policies.push_back(live_policy(delay));
+  for (const LivePolicy& policy : policies) {
+    EXPECT_TRUE(policy.has_hypotheses);
+    EXPECT_EQ(policy.least_mean_logprob, DecodingThresholds().logprob);
+    EXPECT_EQ(policy.agreement.front(), INFINITY);  // one hypothesis is none that could agree
+    EXPECT_EQ(policy.agreement.back(), -INFINITY);  // nothing waits for ever
+    EXPECT_TRUE(std::ranges::is_sorted(policy.agreement, std::greater()));
+    EXPECT_LE(policy.agreement.size(), 8u);
+    if (shorter != nullptr) {
+      EXPECT_GE(policy.hop_seconds, shorter->hop_seconds);
+      for (size_t i = 0; i < shorter->agreement.size(); ++i) EXPECT_GE(policy.agreement[i], shorter->agreement[i]);
+    }
+    shorter = &policy;
+  }
+  EXPECT_EQ(policies[0].hop_seconds, 0.3);
+  EXPECT_EQ(policies[1].hop_seconds, 0.5);
   EXPECT_FALSE(live_policy(LiveDelay::kXhigh).has_hypotheses);
+}
+
+// Who waits for a transcript goes first, then who looks at hypotheses, then files.
+TEST(LiveOptions, FinalsComeBeforeHypothesesAndTheseBeforeFiles) {
+  EXPECT_LT(kLiveFinalPriority, kLiveHypothesisPriority);  // lower is earlier
+  EXPECT_LT(kLiveHypothesisPriority, RequestSpec().priority);
+  EXPECT_EQ(TranscribeLimits().priority, RequestSpec().priority);
 }
 
 TEST(LiveOptions, WhatIsOutOfRangeIsNamed) {

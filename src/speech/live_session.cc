@@ -16,6 +16,11 @@
 #include "speech/live_workers.h"
 
 namespace transept {
+namespace {
+
+constexpr double kSoonSeconds = 0.25;  // of audio that waits: less may wait a little longer
+
+}  // namespace
 
 // Shared with sessions, whose last tasks may run after they are destroyed.
 class LiveHost::Impl final {
@@ -81,6 +86,7 @@ class LiveSession::Core final : public std::enable_shared_from_this<Core> {
   LiveOptions options() const ABSL_LOCKS_EXCLUDED(mutex_);
   double num_waiting_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t num_open_finals() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_idle() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Audio {
@@ -98,7 +104,8 @@ class LiveSession::Core final : public std::enable_shared_from_this<Core> {
   LiveListener::House house();
   int64_t num_open_samples() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void push(Command command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool may_wait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void schedule(bool may_wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void on_ready() ABSL_LOCKS_EXCLUDED(mutex_);
   void run() ABSL_LOCKS_EXCLUDED(mutex_, strand_);
   bool step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(strand_) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -125,7 +132,9 @@ class LiveSession::Core final : public std::enable_shared_from_this<Core> {
   int64_t num_held_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t num_commits_ ABSL_GUARDED_BY(mutex_) = 0;  // in commands_
   bool is_scheduled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_for_soon_ ABSL_GUARDED_BY(mutex_) = false;  // scheduled for it
   bool has_answers_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_attempt_running_ ABSL_GUARDED_BY(mutex_) = false;  // of the listener
   bool has_finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_high_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -178,8 +187,9 @@ int64_t LiveSession::Core::num_open_samples() const {
 
 void LiveSession::Core::push(Command command) {
   if (is_closed_) return;
+  const bool is_audio = std::holds_alternative<Audio>(command);
   commands_.push_back(std::move(command));
-  schedule();
+  schedule(is_audio && may_wait());
 }
 
 Status LiveSession::Core::append(std::vector<int16_t> samples) {
@@ -203,6 +213,7 @@ Status LiveSession::Core::append(std::vector<int16_t> samples) {
   if (Audio* last = commands_.empty() ? nullptr : std::get_if<Audio>(&commands_.back());
       last != nullptr && std::ssize(last->samples) + count <= piece) {
     last->samples.insert(last->samples.end(), samples.begin(), samples.end());
+    if (!may_wait()) schedule(false);
     return ok_status();
   }
   if (count <= piece) {
@@ -281,18 +292,33 @@ int64_t LiveSession::Core::num_open_finals() const {
   return num_open_finals_ + num_commits_;
 }
 
+bool LiveSession::Core::is_idle() const {
+  const MutexLock lock(mutex_);
+  return commands_.empty() && !is_scheduled_ && !is_attempt_running_ && num_open_finals_ == 0;
+}
+
 // ---- The task's side
 
-void LiveSession::Core::schedule() {
-  if (std::exchange(is_scheduled_, true)) return;
-  host_->listeners.post([core = shared_from_this()] { core->run(); });
+// Audio as it is spoken waits a little for that of other sessions. A file that is pushed does not.
+bool LiveSession::Core::may_wait() const {
+  return static_cast<double>(num_waiting_) < kSoonSeconds * options_.sampling_rate;
+}
+
+void LiveSession::Core::schedule(bool may_wait) {
+  if (std::exchange(is_scheduled_, true)) {
+    if (!may_wait && std::exchange(is_for_soon_, false)) host_->listeners.hurry();
+    return;
+  }
+  is_for_soon_ = may_wait;
+  auto task = [core = shared_from_this()] { core->run(); };
+  may_wait ? host_->listeners.post_soon(std::move(task)) : host_->listeners.post(std::move(task));
 }
 
 // From the engine's thread, or that of a final: holds no lock while a stream is destroyed.
 void LiveSession::Core::on_ready() {
   const MutexLock lock(mutex_);
   has_answers_ = true;
-  if (!is_closed_) schedule();
+  if (!is_closed_) schedule(false);
 }
 
 void LiveSession::Core::run() {
@@ -337,10 +363,11 @@ bool LiveSession::Core::step() {
   }
   if (command.has_value()) obey(*std::move(command));
   const MutexLock lock(mutex_);
+  is_attempt_running_ = listener_->is_attempt_running();
   is_scheduled_ = false;
   const bool has_more =
       !commands_.empty() && !(std::holds_alternative<Audio>(commands_.front()) && listener_->is_full());
-  if (!is_closed_ && (has_more || has_answers_)) schedule();
+  if (!is_closed_ && (has_more || has_answers_)) schedule(false);
   return !is_closed_;
 }
 
@@ -420,5 +447,6 @@ LiveOptions LiveSession::options() const { return core_->options(); }
 void LiveSession::finish() { core_->finish(); }
 double LiveSession::num_waiting_seconds() const { return core_->num_waiting_seconds(); }
 int64_t LiveSession::num_open_finals() const { return core_->num_open_finals(); }
+bool LiveSession::is_idle() const { return core_->is_idle(); }
 
 }  // namespace transept

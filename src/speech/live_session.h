@@ -94,6 +94,8 @@ class LiveSession final {
 
   double num_waiting_seconds() const;  // audio that has not been looked at
   int64_t num_open_finals() const;     // items that are committed and neither completed nor failed
+  // Whether nothing happens until the caller asks for more: all was heard, and no hypothesis and no final runs.
+  bool is_idle() const;
 
  private:
   class Core;

@@ -113,6 +113,28 @@ TEST_F(LiveSessionEndsTest, AMillionAppendsAreOneItem) {
 }
 
 // They change no transcript, and joined they are it.
+// What is told of audio does not depend on how soon the next comes, if that comes when a session is idle.
+TEST_F(LiveSessionEndsTest, AnIdleSessionDoesNothingMore) {
+  LiveOptions options = by_hand();
+  options.delay = LiveDelay::kLow;
+  options.wants_hypotheses = true;
+  const std::vector<int16_t> samples = chatter(3);
+  const auto session = open(options);
+  EXPECT_TRUE(session->is_idle());
+  size_t num_hypotheses = 0;
+  for (size_t at = 0; at < samples.size(); at += 8000) {
+    ASSERT_TRUE(session->append_pcm16(std::span(samples).subspan(at, 8000)).ok());
+    ASSERT_TRUE(becomes_true([&] { return session->is_idle(); }));
+    num_hypotheses = log_->of("hypothesis").size();
+    EXPECT_EQ(static_cast<int64_t>(num_hypotheses), host_->counts()[LiveCount::kHypotheses]);
+  }
+  EXPECT_GE(num_hypotheses, 4u);
+  ASSERT_TRUE(session->commit().ok());
+  EXPECT_TRUE(!session->is_idle() || !log_->of("completed").empty());
+  ASSERT_TRUE(becomes_true([&] { return session->is_idle(); }));
+  EXPECT_EQ(log_->of("completed").size(), 1u);
+}
+
 TEST_F(LiveSessionEndsTest, TokensComeWithTheirLogprobsIfTheyAreWanted) {
   const std::vector<int16_t> samples = synthetic_audio(3, 16000 * 40);
   LiveOptions options = by_hand();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "base/utf8.h"
@@ -11,7 +12,7 @@
 namespace transept {
 namespace {
 
-constexpr int kMostHypotheses = 8;
+constexpr size_t kMostHypotheses = 8;
 
 // Scripts that write no spaces between words: Thai, Lao, Myanmar, Khmer, kana and Han.
 bool is_unspaced(uint32_t c) {
@@ -55,14 +56,19 @@ size_t told_beginning(std::span<const std::string> told, std::span<const HeardWo
 
 }  // namespace
 
-std::vector<HeardWord> split_heard(std::string_view text) {
+std::vector<HeardWord> split_heard(std::string_view text, std::span<const HeardToken> tokens) {
   std::vector<HeardWord> words;
-  bool joins = false;  // the next letter belongs to the last word
+  bool joins = false;       // the next letter belongs to the last word
+  bool is_counted = false;  // the first of tokens, in the last word's log-probability
   for (size_t i = 0; i < text.size();) {
     const Utf8Step step = read_utf8(text.substr(i));
     const auto length = static_cast<size_t>(step.num_bytes);
     const size_t begin = i;
     i += length;
+    while (!tokens.empty() && tokens.front().end <= begin) {
+      tokens = tokens.subspan(1);
+      is_counted = false;
+    }
     if (step.kind != Utf8Step::Kind::kValid) continue;
     const uint32_t c = step.code_point;
     if (is_space(c)) joins = false;
@@ -73,7 +79,9 @@ std::vector<HeardWord> split_heard(std::string_view text) {
     if (words.empty() || !(joins || (is_part && words.back().end == begin)) || stands_alone) {
       if (is_part) continue;  // of nothing
       words.emplace_back();
+      is_counted = false;
     }
+    if (!tokens.empty() && !std::exchange(is_counted, true)) words.back().logprob += tokens.front().logprob;
     words.back().key += lowercase(text.substr(begin, length));
     words.back().end = i;
     if (!is_part) joins = !stands_alone;
@@ -87,24 +95,35 @@ int64_t num_revised_words(std::string_view told, std::string_view text) {
   return std::min<int64_t>(std::ranges::min(edits_to_beginnings(keys, words)), std::ssize(keys));
 }
 
-std::string LocalAgreement::add(std::string_view hypothesis, int num_hypotheses) {
-  CHECK(num_hypotheses >= 1 && num_hypotheses <= kMostHypotheses, num_hypotheses, " hypotheses");
+std::string LocalAgreement::add(HeardText hypothesis, const AgreementRule& rule) {
+  CHECK(!rule.empty() && rule.size() <= kMostHypotheses, rule.size(), " hypotheses");
   if (has_newest_) earlier_.push_front(keys_of(words_));
   if (earlier_.size() >= kMostHypotheses) earlier_.pop_back();
   has_newest_ = true;
-  newest_ = hypothesis;
-  words_ = split_heard(newest_);
+  newest_ = std::move(hypothesis.text);
+  words_ = split_heard(newest_, hypothesis.tokens);
   const size_t skipped = told_beginning(window_keys_, words_);
   told_end_ = skipped > 0 ? words_[skipped - 1].end : 0;
   words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(skipped));
-  const auto others = static_cast<size_t>(num_hypotheses - 1);
-  if (earlier_.size() < others) return "";
-  size_t agreed = words_.size();
-  for (size_t i = 0; i < others; ++i) {
-    const auto differ = std::ranges::mismatch(words_, earlier_[i], {}, &HeardWord::key);
-    agreed = std::min(agreed, static_cast<size_t>(differ.in1 - words_.begin()));
-  }
+  const size_t agreed = num_agreed(rule);
   return agreed > 0 ? tell(words_[agreed - 1].end, agreed) : "";
+}
+
+// Of the newest hypothesis' words behind what was told, how many may be told.
+size_t LocalAgreement::num_agreed(const AgreementRule& rule) const {
+  // For each number of hypotheses, the newest included, on how many words they agree.
+  std::vector<size_t> agreed = {words_.size()};
+  for (size_t i = 0; i < earlier_.size() && agreed.size() < rule.size(); ++i) {
+    const auto differ = std::ranges::mismatch(words_, earlier_[i], {}, &HeardWord::key);
+    agreed.push_back(std::min(agreed.back(), static_cast<size_t>(differ.in1 - words_.begin())));
+  }
+  size_t count = 0;
+  for (; count < words_.size(); ++count) {
+    size_t num_hypotheses = 1;
+    while (num_hypotheses < agreed.size() && agreed[num_hypotheses] > count) ++num_hypotheses;
+    if (!(words_[count].logprob >= rule[num_hypotheses - 1])) break;
+  }
+  return count;
 }
 
 // Tells the newest up to byte `end`, which the next num_words words are.

@@ -537,8 +537,28 @@ StatusOr<std::vector<WordTiming>> WindowDecoder::align(const EncodedInput& windo
 std::string WindowDecoder::text(std::span<const int32_t> tokens) const { return text_below(tokens, end_of_text_); }
 
 std::string WindowDecoder::whole_text(std::span<const int32_t> tokens) const {
+  return text_below(tokens, end_of_whole_text());
+}
+
+int32_t WindowDecoder::end_of_whole_text() const {
   const bool has_timestamps = model_.tokens != nullptr && model_.tokens->no_timestamps.has_value();
-  return text_below(tokens, has_timestamps ? *model_.tokens->timestamp_begin() : model_.prompts->vocab_size());
+  return has_timestamps ? *model_.tokens->timestamp_begin() : model_.prompts->vocab_size();
+}
+
+std::vector<size_t> WindowDecoder::text_ends(std::span<const int32_t> tokens) const {
+  std::vector<size_t> ends;
+  ends.reserve(tokens.size());
+  std::vector<int32_t> shown;
+  std::string bytes;
+  for (const int32_t id : tokens) {
+    const bool is_shown = model_.tokens == nullptr ? !model_.tokenizer->is_special(id) : id < end_of_whole_text();
+    if (is_shown) {
+      model_.tokenizer->append_bytes(shown, id, bytes);
+      shown.push_back(id);
+    }
+    ends.push_back(bytes.size());
+  }
+  return ends;
 }
 
 std::string WindowDecoder::text_below(std::span<const int32_t> tokens, int32_t end) const {

@@ -81,6 +81,9 @@ class WindowDecoder final {
   // Returns the text of a window or a whole transcript, without timestamps. Other special tokens stay, as in the
   // reference; they occur if nothing is suppressed, and count for the compression ratio.
   std::string whole_text(std::span<const int32_t> tokens) const;
+  // For each token, the bytes of whole_text(tokens) behind it; timestamps add none. Bytes that are no UTF-8 count as
+  // they are, though the text has replacements for them.
+  std::vector<size_t> text_ends(std::span<const int32_t> tokens) const;
   bool is_text(int32_t token_id) const { return token_id < end_of_text_; }
   int32_t end_of_text() const { return end_of_text_; }
   std::vector<int32_t> initial_prompt_ids() const { return initial_prompt_; }
@@ -100,6 +103,7 @@ class WindowDecoder final {
   Status check_sequences() const;
   Status settle_languages();
   StatusOr<std::vector<int32_t>> suppressed_tokens() const;
+  int32_t end_of_whole_text() const;
   std::string text_below(std::span<const int32_t> tokens, int32_t end) const;
   StatusOr<std::vector<int32_t>> encode_text(const std::string& text, std::string_view field) const;
   std::vector<int32_t> start_sequence(bool timestamps) const;

@@ -13,13 +13,14 @@ import deadline
 import disconnect
 import drain
 import hostile
+import live_soak
 import load
 import proxies
 import security
 import slow_readers
 import soak
 
-MODULES = (caches, load, disconnect, drain, deadline, slow_readers, hostile, security, proxies, soak)
+MODULES = (caches, load, disconnect, drain, deadline, slow_readers, hostile, security, proxies, soak, live_soak)
 
 
 def main():
