@@ -2,6 +2,7 @@
 // their requests are.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -121,6 +122,47 @@ TEST_F(VulkanSteps, EveryNumberOfRowsHasTheProcessorsTokens) {
   EXPECT_EQ(answers[1], answers[0]);
   EXPECT_GT(answers[0].size(), 70u);
   EXPECT_GT(counts.num_replayed, 5 * counts.num_recorded);
+}
+
+// Of any kind and length; some are aborted before, while and after they are encoded. So many, or as many as
+// TRANSEPT_TEST_REQUESTS says (10,000 of `./dev test --devices`).
+TEST_F(VulkanSteps, MemoryAfterManyRequestsIsThatAfterAHundred) {
+  const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 32);
+  const DeviceMemory& memory = opened().kind->memory();
+  const char* const wanted = std::getenv("TRANSEPT_TEST_REQUESTS");
+  const int num_requests = wanted == nullptr ? 600 : std::atoi(wanted);
+  int num_aborted = 0;
+  uint64_t free = 0;
+  std::vector<std::string> alive;
+  const auto finish = [&] {
+    std::vector<RequestOutput> outputs;
+    while (engine->has_unfinished_requests()) ASSERT_TRUE(engine->step(outputs).ok());
+    alive.clear();
+  };
+  for (int i = 0; i < num_requests; ++i) {
+    EncoderDecoderInputs inputs;
+    inputs.prompt_token_ids.assign(1 + rng_() % 3, 2);
+    inputs.set_encoder_ids(std::vector<int32_t>(1 + rng_() % 60, static_cast<int32_t>(3 + rng_() % 30)));
+    SamplingParams params;
+    params.max_tokens = static_cast<int32_t>(1 + rng_() % 12);
+    params.num_beams = rng_() % 6 == 0 ? 3 : 1;
+    if (params.num_beams == 1 && rng_() % 3 == 0) params.temperature = 1, params.seed = i;
+    if (rng_() % 4 == 0) params.logprobs = 2;
+    alive.push_back(std::to_string(i));
+    ASSERT_TRUE(engine->add_request(alive.back(), std::move(inputs), params).ok());
+    std::vector<RequestOutput> outputs;
+    for (auto steps = rng_() % 3; steps > 0; --steps) ASSERT_TRUE(engine->step(outputs).ok());
+    while (engine->num_unfinished_requests() > 40) ASSERT_TRUE(engine->step(outputs).ok());
+    if (rng_() % 4 == 0) num_aborted += engine->abort_request(alive[rng_() % alive.size()]).ok() ? 1 : 0;
+    if (i != 99) continue;
+    finish();
+    free = memory.free_bytes();
+  }
+  finish();
+  EXPECT_EQ(memory.free_bytes(), free);
+  EXPECT_GT(num_aborted, num_requests / 50);
+  EXPECT_EQ(engine->executor_stats().num_arena_overflows, 0);
+  EXPECT_GT(free, 0u);
 }
 
 // What the host reads of a row: of 64 that are greedy, and of the rows of beams that list five log-probabilities.
