@@ -180,7 +180,7 @@ class Ops final {
   std::vector<std::pair<std::byte*, uint64_t>> memories_;
 };
 
-class FuseOpsOnDevice : public testing::VulkanRigTest {
+class VulkanFusedOpsTest : public testing::VulkanRigTest {
  protected:
   void TearDown() override {
     if (VulkanRig::get(GetParam()) == nullptr) return;
@@ -211,7 +211,7 @@ class FuseOpsOnDevice : public testing::VulkanRigTest {
   }
 };
 
-TEST_P(FuseOpsOnDevice, FusedOpsHaveTheBitsOfTheirParts) {
+TEST_P(VulkanFusedOpsTest, FusedOpsHaveTheBitsOfTheirParts) {
   uint32_t seed = 1;
   for (size_t format = 0; format < 4; ++format) {
     for (const Behind behind : {Behind::kLayerNorm, Behind::kRmsNorm, Behind::kNormInPlace, Behind::kGate}) {
@@ -229,7 +229,7 @@ TEST_P(FuseOpsOnDevice, FusedOpsHaveTheBitsOfTheirParts) {
   }
 }
 
-TEST_P(FuseOpsOnDevice, AttentionWithItsProductAndNorm) {
+TEST_P(VulkanFusedOpsTest, AttentionWithItsProductAndNorm) {
   uint32_t seed = 1;
   for (size_t format = 0; format < 3; ++format) {
     for (const KvType type : kTypes) {
@@ -247,7 +247,7 @@ TEST_P(FuseOpsOnDevice, AttentionWithItsProductAndNorm) {
 }
 
 // Each time from counts that the last run has left 0.
-TEST_P(FuseOpsOnDevice, CountsAreReadyForTheNextRun) {
+TEST_P(VulkanFusedOpsTest, CountsAreReadyForTheNextRun) {
   std::vector<std::vector<std::byte>> results[2];
   for (const bool fuses : {false, true}) {
     const auto timeline = VulkanTimeline::create(rig().shared_device(), {.fuses = fuses}).value();
@@ -263,7 +263,7 @@ TEST_P(FuseOpsOnDevice, CountsAreReadyForTheNextRun) {
   EXPECT_EQ(results[1], results[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, FuseOpsOnDevice, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Lanes, VulkanFusedOpsTest, ::testing::Bool());
 
 // Over buffers of no device.
 class FuseOps : public ::testing::Test {

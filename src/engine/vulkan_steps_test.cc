@@ -125,7 +125,7 @@ TEST_F(VulkanSteps, EveryNumberOfRowsHasTheProcessorsTokens) {
 }
 
 // Of any kind and length; some are aborted before, while and after they are encoded. So many, or as many as
-// TRANSEPT_TEST_REQUESTS says (10,000 of `./dev test --devices`).
+// TRANSEPT_TEST_REQUESTS says (10,000 of `./dev test --slow`).
 TEST_F(VulkanSteps, MemoryAfterManyRequestsIsThatAfterAHundred) {
   const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 32);
   const DeviceMemory& memory = opened().kind->memory();
@@ -151,7 +151,9 @@ TEST_F(VulkanSteps, MemoryAfterManyRequestsIsThatAfterAHundred) {
     alive.push_back(std::to_string(i));
     ASSERT_TRUE(engine->add_request(alive.back(), std::move(inputs), params).ok());
     std::vector<RequestOutput> outputs;
-    for (auto steps = rng_() % 3; steps > 0; --steps) ASSERT_TRUE(engine->step(outputs).ok());
+    if (rng_() % 3 == 0) {
+      ASSERT_TRUE(engine->step(outputs).ok());
+    }
     while (engine->num_unfinished_requests() > 40) ASSERT_TRUE(engine->step(outputs).ok());
     if (rng_() % 4 == 0) num_aborted += engine->abort_request(alive[rng_() % alive.size()]).ok() ? 1 : 0;
     if (i != 99) continue;
