@@ -38,6 +38,17 @@ def run_one(driver, width, name_filter, log):
     return must_have_run(result, name_of(driver, width))
 
 
+def memory_after_many(log):
+    """The Result of 10,000 requests to one engine: the installed driver's memory is then what it was after 100."""
+    binary = ROOT / "build" / "release" / "src" / "engine" / "engine_test"
+    done = subprocess.run([str(binary), "--gtest_filter=VulkanSteps.MemoryAfterManyRequestsIsThatAfterAHundred"], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, env={**os.environ, "TRANSEPT_TEST_REQUESTS": "10000"}, cwd=ROOT)
+    with open(log, "a", encoding="utf-8") as sink:
+        sink.write(done.stdout + done.stderr)
+    passed, failed, skipped = counts_of(done.stdout)
+    return Result(passed, max(failed, int(done.returncode != 0)), skipped)
+
+
 def run_devices(log, name_filter="", names=()):
     """The Result over all drivers; what could not be had is skipped by name, but for the installed one."""
     total = Result()

@@ -71,9 +71,7 @@ void add(const ExecutorStats& more, ExecutorStats& sum) {
   sum.bytes_swapped_out += more.bytes_swapped_out;
   sum.bytes_swapped_in += more.bytes_swapped_in;
   sum.num_arena_overflows += more.num_arena_overflows;
-  sum.steps.num_recorded += more.steps.num_recorded;
-  sum.steps.num_replayed += more.steps.num_replayed;
-  sum.steps.host_seconds += more.steps.host_seconds;
+  sum.steps += more.steps;
 }
 
 }  // namespace

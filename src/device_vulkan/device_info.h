@@ -23,6 +23,7 @@ struct VulkanDeviceInfo {
   uint64_t max_range = 0;        // bytes that an op may reach in one range
   uint64_t max_allocation = 0;   // bytes
   uint32_t range_alignment = 1;  // a power of two
+  uint32_t max_operands = 0;     // of a kernel
   std::array<uint32_t, 3> max_groups{};
   uint32_t queue_family = 0;
   uint32_t subgroup_size = 0;

@@ -16,9 +16,22 @@ constexpr Use kTwoToOne[] = {R, R, W};
 constexpr Use kTwoIntoOne[] = {R, R, RW};
 constexpr Use kInPlace[] = {RW};
 constexpr Use kOneToOne[] = {R, W};
+constexpr Use kLookUses[] = {R, R, RW, W};
 constexpr Use kWriteKvUses[] = {R, R, R, W};
 constexpr Use kMergeKvUses[] = {R, R, R, RW};  // rows share words
 constexpr Use kAttentionUses[] = {R, R, R, R, R, R, W};
+
+// Of products with a tail: inputs, weights, bias, y, those of the tail, arrivals. Before y int8 has two more.
+constexpr Use kLayerNormTail[] = {R, R, R, RW, R, R, W, RW}, kRmsNormTail[] = {R, R, R, RW, R, W, RW};
+constexpr Use kWriteKvTail[] = {R, R, R, RW, R, W, RW}, kMergeKvTail[] = {R, R, R, RW, R, RW, RW};
+constexpr Use kGateTail[] = {R, R, R, RW, RW};
+constexpr Use kLayerNormTailInt8[] = {R, R, R, R, R, R, RW, R, R, W, RW};
+constexpr Use kRmsNormTailInt8[] = {R, R, R, R, R, R, RW, R, W, RW};
+constexpr Use kWriteKvTailInt8[] = {R, R, R, R, R, R, RW, R, W, RW};
+constexpr Use kMergeKvTailInt8[] = {R, R, R, R, R, R, RW, R, RW, RW};
+constexpr Use kGateTailInt8[] = {R, R, R, R, R, R, RW, RW};
+// Attention's; weights, bias, y, gain, shift, what is normalised, sums, arrivals.
+constexpr Use kAttentionOutUses[] = {R, R, R, R, R, R, W, R, R, RW, R, R, W, RW, RW};
 
 constexpr size_t words(size_t count) { return count * sizeof(uint32_t); }
 
@@ -40,12 +53,41 @@ const KernelSpec kAddRowsKernel{"add_rows", kTwoIntoOne, words(4)};
 const KernelSpec kRopeKernel{"rope", kTwoIntoOne, words(5)};
 const KernelSpec kTransposeKernel{"transpose", kOneToOne, words(3)};
 const KernelSpec kChooseKernel{"choose", kOneToOne, words(2)};
+const KernelSpec kLookAtScoresKernel{"look_at_scores", kLookUses, words(4)};
 const KernelSpec kRoundRowsKernel{"round_rows", kOneToTwo, words(3)};
 const KernelSpec kProductInt8Kernel{"product_int8", kProductInt8Uses, words(8)};
 const KernelSpec kRoundHeadsKernel{"round_heads", kOneToOne, words(3)};
 const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8)},
                                        {"product_float16", kProductUses, words(8)},
                                        {"product_bfloat16", kProductUses, words(8)}};
+const KernelSpec kProductTailKernels[4][kNumTails] = {{{"product_float32_layer_norm", kLayerNormTail, words(9)},
+                                                       {"product_float32_rms_norm", kRmsNormTail, words(9)},
+                                                       {"product_float32_write_kv", kWriteKvTail, words(14)},
+                                                       {"product_float32_write_kv_float16", kMergeKvTail, words(14)},
+                                                       {"product_float32_write_kv_bfloat16", kMergeKvTail, words(14)},
+                                                       {"product_float32_write_kv_int8", kMergeKvTail, words(14)},
+                                                       {"product_float32_gate", kGateTail, words(12)}},
+                                                      {{"product_float16_layer_norm", kLayerNormTail, words(9)},
+                                                       {"product_float16_rms_norm", kRmsNormTail, words(9)},
+                                                       {"product_float16_write_kv", kWriteKvTail, words(14)},
+                                                       {"product_float16_write_kv_float16", kMergeKvTail, words(14)},
+                                                       {"product_float16_write_kv_bfloat16", kMergeKvTail, words(14)},
+                                                       {"product_float16_write_kv_int8", kMergeKvTail, words(14)},
+                                                       {"product_float16_gate", kGateTail, words(12)}},
+                                                      {{"product_bfloat16_layer_norm", kLayerNormTail, words(9)},
+                                                       {"product_bfloat16_rms_norm", kRmsNormTail, words(9)},
+                                                       {"product_bfloat16_write_kv", kWriteKvTail, words(14)},
+                                                       {"product_bfloat16_write_kv_float16", kMergeKvTail, words(14)},
+                                                       {"product_bfloat16_write_kv_bfloat16", kMergeKvTail, words(14)},
+                                                       {"product_bfloat16_write_kv_int8", kMergeKvTail, words(14)},
+                                                       {"product_bfloat16_gate", kGateTail, words(12)}},
+                                                      {{"product_int8_layer_norm", kLayerNormTailInt8, words(9)},
+                                                       {"product_int8_rms_norm", kRmsNormTailInt8, words(9)},
+                                                       {"product_int8_write_kv", kWriteKvTailInt8, words(14)},
+                                                       {"product_int8_write_kv_float16", kMergeKvTailInt8, words(14)},
+                                                       {"product_int8_write_kv_bfloat16", kMergeKvTailInt8, words(14)},
+                                                       {"product_int8_write_kv_int8", kMergeKvTailInt8, words(14)},
+                                                       {"product_int8_gate", kGateTailInt8, words(12)}}};
 const KernelSpec kGatherRowsKernels[3] = {{"gather_rows_float32", kTwoToOne, words(5)},
                                           {"gather_rows_float16", kTwoToOne, words(5)},
                                           {"gather_rows_bfloat16", kTwoToOne, words(5)}};
@@ -58,6 +100,18 @@ const KernelSpec kAttentionKernels[4] = {{"attention", kAttentionUses, words(21)
                                          {"attention_float16", kAttentionUses, words(21)},
                                          {"attention_bfloat16", kAttentionUses, words(21)},
                                          {"attention_int8", kAttentionUses, words(21)}};
+const KernelSpec kAttentionOutKernels[4][3] = {{{"attention_out_float32", kAttentionOutUses, words(27)},
+                                                {"attention_out_float16", kAttentionOutUses, words(27)},
+                                                {"attention_out_bfloat16", kAttentionOutUses, words(27)}},
+                                               {{"attention_float16_out_float32", kAttentionOutUses, words(27)},
+                                                {"attention_float16_out_float16", kAttentionOutUses, words(27)},
+                                                {"attention_float16_out_bfloat16", kAttentionOutUses, words(27)}},
+                                               {{"attention_bfloat16_out_float32", kAttentionOutUses, words(27)},
+                                                {"attention_bfloat16_out_float16", kAttentionOutUses, words(27)},
+                                                {"attention_bfloat16_out_bfloat16", kAttentionOutUses, words(27)}},
+                                               {{"attention_int8_out_float32", kAttentionOutUses, words(27)},
+                                                {"attention_int8_out_float16", kAttentionOutUses, words(27)},
+                                                {"attention_int8_out_bfloat16", kAttentionOutUses, words(27)}}};
 const KernelSpec kCaptureKernels[4] = {{"capture", kAttentionUses, words(24)},
                                        {"capture_float16", kAttentionUses, words(24)},
                                        {"capture_bfloat16", kAttentionUses, words(24)},
@@ -88,14 +142,55 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(attention_float16, kAttentionKernels[1]),
                                          SHADER(attention_bfloat16, kAttentionKernels[2]),
                                          SHADER(attention_int8, kAttentionKernels[3]),
+                                         SHADER(attention_out_float32, kAttentionOutKernels[0][0]),
+                                         SHADER(attention_out_float16, kAttentionOutKernels[0][1]),
+                                         SHADER(attention_out_bfloat16, kAttentionOutKernels[0][2]),
+                                         SHADER(attention_float16_out_float32, kAttentionOutKernels[1][0]),
+                                         SHADER(attention_float16_out_float16, kAttentionOutKernels[1][1]),
+                                         SHADER(attention_float16_out_bfloat16, kAttentionOutKernels[1][2]),
+                                         SHADER(attention_bfloat16_out_float32, kAttentionOutKernels[2][0]),
+                                         SHADER(attention_bfloat16_out_float16, kAttentionOutKernels[2][1]),
+                                         SHADER(attention_bfloat16_out_bfloat16, kAttentionOutKernels[2][2]),
+                                         SHADER(attention_int8_out_float32, kAttentionOutKernels[3][0]),
+                                         SHADER(attention_int8_out_float16, kAttentionOutKernels[3][1]),
+                                         SHADER(attention_int8_out_bfloat16, kAttentionOutKernels[3][2]),
                                          SHADER(capture, kCaptureKernels[0]),
                                          SHADER(capture_float16, kCaptureKernels[1]),
                                          SHADER(capture_bfloat16, kCaptureKernels[2]),
                                          SHADER(capture_int8, kCaptureKernels[3]),
                                          SHADER(choose, kChooseKernel),
+                                         SHADER(look_at_scores, kLookAtScoresKernel),
                                          SHADER(product_float32, kProductKernels[0]),
                                          SHADER(product_float16, kProductKernels[1]),
                                          SHADER(product_bfloat16, kProductKernels[2]),
+                                         SHADER(product_float32_layer_norm, kProductTailKernels[0][0]),
+                                         SHADER(product_float32_rms_norm, kProductTailKernels[0][1]),
+                                         SHADER(product_float32_write_kv, kProductTailKernels[0][2]),
+                                         SHADER(product_float32_write_kv_float16, kProductTailKernels[0][3]),
+                                         SHADER(product_float32_write_kv_bfloat16, kProductTailKernels[0][4]),
+                                         SHADER(product_float32_write_kv_int8, kProductTailKernels[0][5]),
+                                         SHADER(product_float32_gate, kProductTailKernels[0][6]),
+                                         SHADER(product_float16_layer_norm, kProductTailKernels[1][0]),
+                                         SHADER(product_float16_rms_norm, kProductTailKernels[1][1]),
+                                         SHADER(product_float16_write_kv, kProductTailKernels[1][2]),
+                                         SHADER(product_float16_write_kv_float16, kProductTailKernels[1][3]),
+                                         SHADER(product_float16_write_kv_bfloat16, kProductTailKernels[1][4]),
+                                         SHADER(product_float16_write_kv_int8, kProductTailKernels[1][5]),
+                                         SHADER(product_float16_gate, kProductTailKernels[1][6]),
+                                         SHADER(product_bfloat16_layer_norm, kProductTailKernels[2][0]),
+                                         SHADER(product_bfloat16_rms_norm, kProductTailKernels[2][1]),
+                                         SHADER(product_bfloat16_write_kv, kProductTailKernels[2][2]),
+                                         SHADER(product_bfloat16_write_kv_float16, kProductTailKernels[2][3]),
+                                         SHADER(product_bfloat16_write_kv_bfloat16, kProductTailKernels[2][4]),
+                                         SHADER(product_bfloat16_write_kv_int8, kProductTailKernels[2][5]),
+                                         SHADER(product_bfloat16_gate, kProductTailKernels[2][6]),
+                                         SHADER(product_int8_layer_norm, kProductTailKernels[3][0]),
+                                         SHADER(product_int8_rms_norm, kProductTailKernels[3][1]),
+                                         SHADER(product_int8_write_kv, kProductTailKernels[3][2]),
+                                         SHADER(product_int8_write_kv_float16, kProductTailKernels[3][3]),
+                                         SHADER(product_int8_write_kv_bfloat16, kProductTailKernels[3][4]),
+                                         SHADER(product_int8_write_kv_int8, kProductTailKernels[3][5]),
+                                         SHADER(product_int8_gate, kProductTailKernels[3][6]),
                                          SHADER(product_int8, kProductInt8Kernel),
                                          SHADER(round_rows, kRoundRowsKernel),
                                          SHADER(round_heads, kRoundHeadsKernel),

@@ -10,18 +10,34 @@
 
 namespace transept {
 
-// What a device must allow: lanes of a group, memory that they share, and bytes beside the operands: a word an operand
-// (where it begins in what is bound) and the arguments.
+// What a device must allow: lanes of a group, memory that they share, and bytes beside the operands: one an operand
+// (where it begins in what is bound, in words) and the arguments.
 constexpr uint32_t kMostLanes = 128;
 constexpr uint32_t kSharedBytes = 16384;
-constexpr uint32_t kPushBytes = kMaxOperands * 4 + kMaxArgumentBytes;
+constexpr uint32_t kPushBytes = kMaxOperands + kMaxArgumentBytes;
+// Operands of the kernels that every device must run; those of more are fused ones (fuse_ops.h).
+constexpr uint32_t kLeastOperands = 8;
 
 extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kRowSumsKernel, kMeanKernel, kNormalizeKernel,
     kDepthwiseConvKernel, kChannelProductsKernel, kSoftmaxRowsKernel, kMixChannelsKernel, kMeanOfRowsKernel,
     kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kChooseKernel, kRoundRowsKernel,
-    kProductInt8Kernel, kRoundHeadsKernel;
+    kProductInt8Kernel, kRoundHeadsKernel, kLookAtScoresKernel;
 // By format: float32, float16, bfloat16.
 extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
+// Products with what is behind them (kernels/tail.glsl), by format: those of kProductKernels, then int8. A tail:
+enum class ProductTail : uint8_t {
+  kLayerNorm,
+  kRmsNorm,
+  kWriteKv,
+  kWriteKvFloat16,
+  kWriteKvBFloat16,
+  kWriteKvInt8,
+  kGate
+};
+constexpr size_t kNumTails = 7;
+extern const KernelSpec kProductTailKernels[4][kNumTails];
+// Attention with the product behind it and the norm of that, by the type of KV and the product's format.
+extern const KernelSpec kAttentionOutKernels[4][3];
 // By the type of KV in blocks (KvType, attention/kv_format.h).
 extern const KernelSpec kWriteKvKernels[4], kAttentionKernels[4], kCaptureKernels[4];
 

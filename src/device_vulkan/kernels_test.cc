@@ -13,13 +13,13 @@ namespace {
 
 // Of SPIR-V's specification, 3.
 constexpr uint32_t kTypePointer = 32, kVariable = 59, kDecorate = 71, kMemberDecorate = 72, kAtomicLoad = 227,
-                   kAtomicAnd = 240, kAtomicOr = 241, kAtomicXor = 242, kAtomicFAdd = 6035;
+                   kAtomicIAdd = 234, kAtomicAnd = 240, kAtomicOr = 241, kAtomicXor = 242, kAtomicFAdd = 6035;
 constexpr uint32_t kNonWritable = 24, kNonReadable = 25, kBinding = 33, kOffset = 35, kPushConstant = 9;
 
 struct Declared {
   std::map<uint32_t, Use> operands;  // by binding
   uint32_t push_bytes = 0;
-  bool has_bit_atomics = false, has_other_atomics = false;
+  bool counts = false, has_bit_atomics = false, has_other_atomics = false;
 };
 
 Declared read(std::span<const uint32_t> words) {
@@ -37,7 +37,9 @@ Declared read(std::span<const uint32_t> words) {
     if (op == kMemberDecorate && word[3] == kOffset) ends[word[1]] = std::max(ends[word[1]], word[4] + 4);
     const bool is_of_bits = op == kAtomicAnd || op == kAtomicOr;
     declared.has_bit_atomics |= is_of_bits;
-    declared.has_other_atomics |= ((op >= kAtomicLoad && op <= kAtomicXor) || op == kAtomicFAdd) && !is_of_bits;
+    declared.has_other_atomics |=
+        ((op >= kAtomicLoad && op <= kAtomicXor) || op == kAtomicFAdd) && !is_of_bits && op != kAtomicIAdd;
+    declared.counts |= op == kAtomicIAdd;
     if (size == 0) break;
     at += size;
   }
@@ -53,8 +55,14 @@ Declared read(std::span<const uint32_t> words) {
   return declared;
 }
 
+template <size_t M, size_t N>
+bool is_one_of(const KernelSpec (&kernels)[M][N], const KernelSpec& spec) {
+  return std::any_of(&kernels[0][0], &kernels[0][0] + M * N,
+                     [&](const KernelSpec& kernel) { return &kernel == &spec; });
+}
+
 TEST(KernelsTest, DeclareWhatTheirShadersDo) {
-  EXPECT_EQ(vulkan_shaders().size(), 36u);
+  EXPECT_EQ(vulkan_shaders().size(), 77u);
   std::set<std::string_view> names;
   for (const VulkanShader& shader : vulkan_shaders()) {
     const KernelSpec& spec = *shader.spec;
@@ -69,11 +77,13 @@ TEST(KernelsTest, DeclareWhatTheirShadersDo) {
       for (size_t i = 0; i < spec.operands.size(); ++i) {
         EXPECT_EQ(declared.operands.at(static_cast<uint32_t>(i)), spec.operands[i]) << "operand " << i;
       }
-      EXPECT_EQ(declared.push_bytes, kMaxOperands * 4 + spec.argument_bytes);
+      EXPECT_EQ(declared.push_bytes, kMaxOperands + spec.argument_bytes);
       EXPECT_LE(declared.push_bytes, kPushBytes);
       // Of which order does not matter: rows that share a word put bits of their own.
-      EXPECT_EQ(declared.has_bit_atomics, spec.name.starts_with("write_kv_"));
+      EXPECT_EQ(declared.has_bit_atomics, spec.name.find("write_kv_") != std::string_view::npos);
       EXPECT_FALSE(declared.has_other_atomics);
+      EXPECT_EQ(declared.counts, is_one_of(kProductTailKernels, spec) || is_one_of(kAttentionOutKernels, spec))
+          << "of groups that have come";
     }
     EXPECT_FALSE(std::ranges::equal(shader.words, shader.reversed));
   }

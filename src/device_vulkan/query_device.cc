@@ -48,6 +48,7 @@ std::string take_limits(const VkPhysicalDeviceLimits& limits, uint64_t max_alloc
   info.max_allocation = max_allocation;
   info.range_alignment = static_cast<uint32_t>(
       std::min<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, VkDeviceSize{kMostAlignment} + 1));
+  info.max_operands = limits.maxPerStageDescriptorStorageBuffers;
   std::copy_n(limits.maxComputeWorkGroupCount, 3, info.max_groups.begin());
   const auto too_little = [](std::string_view what, uint64_t is, uint64_t needed) {
     return is >= needed ? "" : str_cat("its driver says ", what, " ", is, ", and ", needed, " are needed");
@@ -59,7 +60,7 @@ std::string take_limits(const VkPhysicalDeviceLimits& limits, uint64_t max_alloc
       too_little("maxComputeWorkGroupSize", limits.maxComputeWorkGroupSize[0], kMostLanes),
       too_little("maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize, kSharedBytes),
       too_little("maxPushConstantsSize", limits.maxPushConstantsSize, kPushBytes),
-      too_little("maxPerStageDescriptorStorageBuffers", limits.maxPerStageDescriptorStorageBuffers, kMaxOperands),
+      too_little("maxPerStageDescriptorStorageBuffers", limits.maxPerStageDescriptorStorageBuffers, kLeastOperands),
       too_little("maxComputeWorkGroupCount", *std::min_element(info.max_groups.begin(), info.max_groups.end()),
                  kLeastGroups)};
   for (const std::string& problem : problems) {

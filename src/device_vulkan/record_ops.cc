@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "device_vulkan/kernels.h"
+#include "ops/score_looks.h"
 
 namespace transept {
 namespace {
@@ -253,6 +254,14 @@ void record_attention(Recorder& recorder, const DeviceAttention& args, const Dev
 void record_choose(Recorder& recorder, const DeviceMatrix& x, const BufferRange& choices) {
   CHECK(choices.size == uint64_t{x.rows} * sizeof(DeviceChoice));
   run(recorder, kChooseKernel, {x.columns, x.stride}, {x.range(), choices}, {.x = x.rows});
+}
+
+void record_look_at_scores(Recorder& recorder, const DeviceMatrix& x, const BufferRange& looks,
+                           const BufferRange& edits, uint32_t most_listed, const DeviceMatrix& found) {
+  CHECK(looks.size == uint64_t{x.rows} * sizeof(ScoreLook) && found.rows == x.rows);
+  CHECK(found.columns == static_cast<uint64_t>(found_words(most_listed)));
+  run(recorder, kLookAtScoresKernel, {x.columns, x.stride, found.stride, most_listed},
+      {looks, edits, x.range(), found.range()}, {.x = x.rows});
 }
 
 }  // namespace transept

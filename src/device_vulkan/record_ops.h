@@ -154,4 +154,9 @@ static_assert(sizeof(DeviceChoice) == 12);
 // choices: DeviceChoice [x.rows].
 void record_choose(Recorder& recorder, const DeviceMatrix& x, const BufferRange& choices);
 
+// Edits rows of scores, and writes what is found of each to a row of words (ops/score_looks.h). looks: ScoreLook
+// [x.rows].
+void record_look_at_scores(Recorder& recorder, const DeviceMatrix& x, const BufferRange& looks,
+                           const BufferRange& edits, uint32_t most_listed, const DeviceMatrix& found);
+
 }  // namespace transept

@@ -25,12 +25,7 @@ class VulkanModelDevice final : public Device {
   Status status() const override { return lack_.ok() ? space_->status() : lack_; }
 
   void begin_step() override { space_->begin_step(); }
-  void end_step() override {
-    const StepCounts step = space_->end_step();
-    counts_.num_recorded += step.num_recorded;
-    counts_.num_replayed += step.num_replayed;
-    counts_.host_seconds += step.host_seconds;
-  }
+  void end_step() override { counts_ += space_->end_step(); }
   bool keeps_steps() const override { return space_->keeps_recordings(); }
   StepCounts step_counts() const override { return counts_; }
 

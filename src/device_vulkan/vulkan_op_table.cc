@@ -36,6 +36,7 @@ constexpr OpTable kVulkanOps = {
     .softmax_rows = vulkan_ops::softmax_rows,
     .mix_channels = vulkan_ops::mix_channels,
     .mean_of_rows = vulkan_ops::mean_of_rows,
+    .look_at_scores = vulkan_ops::look_at_scores,
 };
 
 }  // namespace

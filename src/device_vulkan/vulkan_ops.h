@@ -44,6 +44,8 @@ void write_row_slots(Context& context, const TensorView& x, View<int64_t> slots,
                      const TensorView& cache);
 void read_row_slots(Context& context, const TensorView& cache, View<int64_t> slots, int32_t block_size,
                     View<int32_t> rows, const TensorView& y);
+void look_at_scores(Context& context, const TensorView& scores, std::span<const ScoreLook> looks,
+                    std::span<const uint32_t> edits, int64_t most_listed, const TensorView& found);
 
 }  // namespace transept::vulkan_ops
 

@@ -1,12 +1,14 @@
 // What models do to rows between products (ops/rows.h, ops/conv1d.h).
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
 #include "device_vulkan/model_views.h"
 #include "device_vulkan/vulkan_ops.h"
 #include "ops/rows.h"
+#include "ops/score_looks.h"
 
 namespace transept {
 namespace {
@@ -171,6 +173,27 @@ void vulkan_ops::read_row_slots(Context& context, const TensorView& cache, View<
       timeline.recorder().copy(range_of(timeline, row_of_slot(cache, slots[i], block_size, y.dim(1)), y.dim(1)),
                                range_of(timeline, y.row(rows[i]), y.dim(1)));
     }
+  });
+}
+
+// Edits are in the range that all steps have, as block tables are: how many they are changes no op.
+void vulkan_ops::look_at_scores(Context& context, const TensorView& scores, std::span<const ScoreLook> looks,
+                                std::span<const uint32_t> edits, int64_t most_listed, const TensorView& found) {
+  if (context.dry_run || scores.empty()) return;
+  CHECK(static_cast<int64_t>(looks.size()) == scores.dim(0) && found.dim(0) == scores.dim(0) && !edits.empty());
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    std::vector<ScoreLook> moved(looks.begin(), looks.end());
+    std::optional<BufferRange> of_step;
+    if (timeline.is_in_step()) {
+      const VulkanTimeline::StagedTable table = timeline.stage_table(std::as_bytes(edits));
+      for (ScoreLook& look : moved) look.first_edit += table.first;
+      of_step = table.range;
+      edits = {};
+    }
+    Recorder& recorder = timeline.recorder();
+    const std::vector<BufferRange> staged = timeline.stage({std::as_bytes(std::span(moved)), std::as_bytes(edits)});
+    record_look_at_scores(recorder, matrix_of(timeline, scores), staged[0], of_step.value_or(staged[1]),
+                          to_u32(most_listed), matrix_of(timeline, found));
   });
 }
 

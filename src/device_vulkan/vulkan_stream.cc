@@ -173,7 +173,7 @@ Status VulkanStream::record_kernel(const RecordedOp& op, Prepared& prepared) {
     const BufferRange& range = op.operands[i];
     ASSIGN_OR_RETURN(const VkBuffer buffer, memory_.find(range));
     const uint64_t before = range.begin % device_->info().range_alignment;
-    push[i] = static_cast<uint32_t>(before / sizeof(uint32_t));
+    push[i / 4] |= static_cast<uint32_t>(before / sizeof(uint32_t)) << i % 4 * 8;
     infos[i] = {buffer, range.begin - before, range.size + before};
     writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
     writes[i].dstSet = set;
@@ -184,7 +184,8 @@ Status VulkanStream::record_kernel(const RecordedOp& op, Prepared& prepared) {
   }
   f.vkUpdateDescriptorSets(device_->handle(), static_cast<uint32_t>(op.operands.size()), writes.data(), 0, nullptr);
   CHECK(op.arguments.size() <= kMaxArgumentBytes);
-  if (!op.arguments.empty()) std::memcpy(push.data() + kMaxOperands, op.arguments.data(), op.arguments.size());
+  if (!op.arguments.empty())
+    std::memcpy(push.data() + kMaxOperands / sizeof(uint32_t), op.arguments.data(), op.arguments.size());
   f.vkCmdBindPipeline(prepared.commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline);
   f.vkCmdBindDescriptorSets(prepared.commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0, nullptr);
   f.vkCmdPushConstants(prepared.commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes, push.data());

@@ -20,6 +20,8 @@ constexpr uint64_t kAlignment = 64;  // what DeviceMemory promises
 constexpr uint64_t kSmallBytes = uint64_t{256} << 10, kSharedBytes = uint64_t{8} << 20;
 constexpr uint64_t kUploadBytes = uint64_t{8} << 20, kReadbackBytes = uint64_t{4} << 20;
 constexpr uint64_t kTableBytes = uint64_t{1} << 20;
+// Of fused ops: of 64 rows of the largest models, or of more rows of smaller ones.
+constexpr uint64_t kArrivalBytes = uint64_t{16} << 10, kSumBytes = uint64_t{8} << 20;
 constexpr size_t kMostOnce = 8;  // recordings that are submitted and not waited for
 
 // Of the processor, that this thread has had.
@@ -48,7 +50,17 @@ Status VulkanTimeline::open() {
     RETURN_IF_ERROR(open_area(kUploadBytes, step_upload_));
     RETURN_IF_ERROR(open_area(kTableBytes, tables_));
   }
+  if (options_.fuses) RETURN_IF_ERROR(open_fusion());
   ASSIGN_OR_RETURN(readback_, memory_->allocate(std::min(kReadbackBytes, memory_->max_bytes()), MemoryKind::kReadback));
+  return ok_status();
+}
+
+Status VulkanTimeline::open_fusion() {
+  const uint64_t sum_bytes = std::min(kSumBytes, memory_->max_bytes());
+  ASSIGN_OR_RETURN(const BufferId arrivals, memory_->allocate(kArrivalBytes, MemoryKind::kDevice));
+  ASSIGN_OR_RETURN(const BufferId sums, memory_->allocate(sum_bytes, MemoryKind::kDevice));
+  fusion_ = {{arrivals, 0, kArrivalBytes}, {sums, 0, sum_bytes}, info().max_operands};
+  recorder_.fill(fusion_.arrivals, 0);
   return ok_status();
 }
 
@@ -148,6 +160,7 @@ void VulkanTimeline::copy_out(void* to_host, const void* from, uint64_t bytes, u
   auto* const to = static_cast<std::byte*>(to_host);
   for (uint64_t done = 0; done < bytes && failure_.ok(); done += piece) {
     const uint64_t size = std::min(most - done, piece);
+    if (in_step_) counts_.read_back_bytes += static_cast<int64_t>(size);
     recorder_.copy(range(static_cast<const std::byte*>(from) + done, size), {readback_, 0, size});
     flush();
     if (failure_.ok()) fail(memory_->read(readback_, 0, {to + done, std::min(bytes - done, size)}));
@@ -271,12 +284,22 @@ void VulkanTimeline::submit() {
   host_at_ = now;
 }
 
+Recording VulkanTimeline::to_submit() const {
+  std::vector<RecordedOp> ops;
+  if (options_.fuses) {
+    ops = fuse_ops(recorder_.ops(), fusion_);
+  } else {
+    ops.assign(recorder_.ops().begin(), recorder_.ops().end());
+  }
+  return arrange(std::move(ops), info().range_alignment);
+}
+
 Status VulkanTimeline::submit_once() {
   if (once_.size() >= kMostOnce) {
     RETURN_IF_ERROR(wait(last_));
     once_.clear();
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(recorder_.finish()));
+  ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(to_submit()));
   ASSIGN_OR_RETURN(last_, stream_->submit(*prepared));
   once_.push_back(std::move(prepared));
   return ok_status();
@@ -285,9 +308,11 @@ Status VulkanTimeline::submit_once() {
 Status VulkanTimeline::submit_kept() {
   KeptRecording* kept = kept_.find(recorder_.ops());
   if (kept == nullptr) {
-    Recording recording = recorder_.finish();
-    ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(recording));
-    kept = &kept_.keep(std::move(recording), std::move(prepared));
+    const Recording fused = to_submit();
+    ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(fused));
+    kept = &kept_.keep({.ops = {recorder_.ops().begin(), recorder_.ops().end()}}, std::move(prepared));
+    kept->num_dispatches = std::count_if(fused.ops.begin(), fused.ops.end(),
+                                         [](const RecordedOp& op) { return op.kind == RecordedOp::Kind::kKernel; });
     ++counts_.num_recorded;
   } else {
     RETURN_IF_ERROR(wait(kept->last));  // a step may have the same ops twice
@@ -295,6 +320,7 @@ Status VulkanTimeline::submit_kept() {
   }
   ASSIGN_OR_RETURN(last_, stream_->submit(*kept->prepared));
   kept->last = last_of_step_ = last_;
+  counts_.num_dispatches += kept->num_dispatches;
   return ok_status();
 }
 

@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "device_vulkan/fuse_ops.h"
 #include "device_vulkan/vulkan_device.h"
 #include "device_vulkan/vulkan_memory.h"
 #include "device_vulkan/vulkan_stream.h"
@@ -38,6 +39,7 @@ class VulkanTimeline final {
     std::chrono::seconds longest_run{300};
     size_t most_ops = 512;         // are recorded before they run
     bool keeps_recordings = true;  // of steps; else begin_step() changes nothing
+    bool fuses = true;             // ops that are neighbours (fuse_ops.h)
     size_t most_kept = 128;        // recordings: of all buckets of rows, and some parts of each
     VulkanMemory::Options memory = {};
   };
@@ -132,8 +134,11 @@ class VulkanTimeline final {
         recorder_(device_->info().range_alignment),
         kept_(options.most_kept) {}
   Status open();
+  Status open_fusion();
   Status open_area(uint64_t bytes, UploadArea& area);
   void enlarge(uint64_t bytes, UploadArea& area);
+  // What is recorded, as the device gets it.
+  Recording to_submit() const;
   Status submit_once();
   Status submit_kept();
   void submit();
@@ -154,6 +159,7 @@ class VulkanTimeline final {
   Chunk* shared_ = nullptr;  // where the next small memory lies; null: nowhere yet
   UploadArea upload_, step_upload_, tables_;
   BufferId readback_ = BufferId::kNone;
+  FusionRoom fusion_;
   std::vector<std::unique_ptr<PreparedRecording>> once_;  // submitted, not waited for
   KeptRecordings kept_;
   Ticket last_ = Ticket::kNone, last_of_step_ = Ticket::kNone;

@@ -2,6 +2,8 @@
 // their requests are.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -11,7 +13,9 @@
 #include "base/sanitized_testing.h"
 #include "engine/llm_engine.h"
 #include "engine/opened_vulkan_testing.h"
+#include "models/noise_whisper_testing.h"
 #include "models/tiny_bart_testing.h"
+#include "models/tiny_t5_testing.h"
 #include "rank/local_executor.h"
 
 namespace transept {
@@ -39,6 +43,9 @@ class VulkanSteps : public ::testing::Test {
   }
 
   std::unique_ptr<LLMEngine> make_engine(const DeviceKind& device, int32_t max_num_seqs) {
+    return make_engine(device, max_num_seqs, ModelConfig::load(dir_.path()).value());
+  }
+  std::unique_ptr<LLMEngine> make_engine(const DeviceKind& device, int32_t max_num_seqs, const ModelConfig& config) {
     ModelRunnerOptions options;
     options.isa = detect_isa();
     options.num_threads = 1;
@@ -49,7 +56,6 @@ class VulkanSteps : public ::testing::Test {
     options.kv_cache_memory = 4 << 20;
     options.debug_poison = true;
     options.device = &device;
-    const ModelConfig config = ModelConfig::load(dir_.path()).value();
     auto runner = EncoderDecoderModelRunner::create(config, WeightMap::open(config.path).value(), options);
     CHECK(runner.ok(), error_message(runner.status()));
     auto executor = std::make_unique<LocalExecutor>(std::move(runner).value());
@@ -117,6 +123,144 @@ TEST_F(VulkanSteps, EveryNumberOfRowsHasTheProcessorsTokens) {
   EXPECT_EQ(answers[1], answers[0]);
   EXPECT_GT(answers[0].size(), 70u);
   EXPECT_GT(counts.num_replayed, 5 * counts.num_recorded);
+}
+
+// Of any kind and length; some are aborted before, while and after they are encoded. So many, or as many as
+// TRANSEPT_TEST_REQUESTS says (10,000 of `./dev test --slow`).
+TEST_F(VulkanSteps, MemoryAfterManyRequestsIsThatAfterAHundred) {
+  const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 32);
+  const DeviceMemory& memory = opened().kind->memory();
+  const char* const wanted = std::getenv("TRANSEPT_TEST_REQUESTS");
+  const int num_requests = wanted == nullptr ? 600 : std::atoi(wanted);
+  int num_aborted = 0;
+  uint64_t free = 0;
+  std::vector<std::string> alive;
+  const auto finish = [&] {
+    std::vector<RequestOutput> outputs;
+    while (engine->has_unfinished_requests()) ASSERT_TRUE(engine->step(outputs).ok());
+    alive.clear();
+  };
+  for (int i = 0; i < num_requests; ++i) {
+    EncoderDecoderInputs inputs;
+    inputs.prompt_token_ids.assign(1 + rng_() % 3, 2);
+    inputs.set_encoder_ids(std::vector<int32_t>(1 + rng_() % 60, static_cast<int32_t>(3 + rng_() % 30)));
+    SamplingParams params;
+    params.max_tokens = static_cast<int32_t>(1 + rng_() % 12);
+    params.num_beams = rng_() % 6 == 0 ? 3 : 1;
+    if (params.num_beams == 1 && rng_() % 3 == 0) params.temperature = 1, params.seed = i;
+    if (rng_() % 4 == 0) params.logprobs = 2;
+    alive.push_back(std::to_string(i));
+    ASSERT_TRUE(engine->add_request(alive.back(), std::move(inputs), params).ok());
+    std::vector<RequestOutput> outputs;
+    if (rng_() % 3 == 0) {
+      ASSERT_TRUE(engine->step(outputs).ok());
+    }
+    while (engine->num_unfinished_requests() > 40) ASSERT_TRUE(engine->step(outputs).ok());
+    const size_t age = 1 + rng_() % std::min<size_t>(alive.size(), 30);  // the oldest ones have ended
+    if (rng_() % 4 == 0) num_aborted += engine->abort_request(alive[alive.size() - age]).ok() ? 1 : 0;
+    if (i != 99) continue;
+    finish();
+    free = memory.free_bytes();
+  }
+  finish();
+  EXPECT_EQ(memory.free_bytes(), free);
+  EXPECT_GT(num_aborted, num_requests / 50);
+  EXPECT_EQ(engine->executor_stats().num_arena_overflows, 0);
+  EXPECT_GT(free, 0u);
+}
+
+// What the host reads of a row: of 64 that are greedy, and of the rows of beams that list five log-probabilities.
+TEST_F(VulkanSteps, FewBytesOfARowAreReadBack) {
+  for (const bool is_beams : {false, true}) {
+    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 64);
+    const int32_t num_beams = is_beams ? 5 : 1, num_requests = is_beams ? 3 : 64;
+    for (int32_t i = 0; i < num_requests; ++i) {
+      EncoderDecoderInputs inputs;
+      inputs.prompt_token_ids = {2};
+      inputs.set_encoder_ids({4, 5, 6, 7});
+      SamplingParams params;
+      params.max_tokens = 12;
+      params.ignore_eos = true;
+      params.num_beams = num_beams;
+      if (is_beams) params.logprobs = 5;
+      ASSERT_TRUE(engine->add_request(std::to_string(i), std::move(inputs), params).ok());
+    }
+    std::vector<RequestOutput> outputs;
+    ASSERT_TRUE(engine->step(outputs).ok());
+    const int64_t before = engine->executor_stats().steps.read_back_bytes;
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(engine->step(outputs).ok());
+    const int64_t bytes = engine->executor_stats().steps.read_back_bytes - before;
+    const int64_t a_row = bytes / 8 / (num_requests * num_beams);
+    EXPECT_GT(a_row, 0);
+    EXPECT_LE(a_row, is_beams ? 256 : 16);
+  }
+}
+
+// Kernels of a step of one row and of many, a decoder layer: what a model of three layers has more than one of one.
+class VulkanDispatches : public VulkanSteps {
+ protected:
+  // Of the last step: dispatches.
+  int64_t dispatches(const testing::TestFolder& folder, const EncoderDecoderInputs& inputs, int32_t num_rows) {
+    const ModelConfig config = ModelConfig::load(folder.path()).value();
+    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, num_rows, config);
+    SamplingParams params;
+    params.max_tokens = 6;
+    params.ignore_eos = true;
+    for (int32_t i = 0; i < num_rows; ++i) {
+      CHECK(engine->add_request(std::to_string(i), EncoderDecoderInputs(inputs), params).ok());
+    }
+    StepCounts before, after;
+    std::vector<RequestOutput> outputs;
+    for (int step = 0; step < 5; ++step) {
+      before = after;
+      CHECK(engine->step(outputs).ok());
+      after = engine->executor_stats().steps;
+    }
+    EXPECT_EQ(after.num_recorded, before.num_recorded);
+    return after.num_dispatches - before.num_dispatches;
+  }
+
+  template <typename Write>
+  void expect_few(const EncoderDecoderInputs& inputs, const Write& write) {
+    for (const int32_t num_rows : {1, 64}) {
+      int64_t counts[2];
+      for (const int num_layers : {1, 3}) {
+        testing::TestFolder folder;
+        write(folder, num_layers);
+        counts[num_layers / 2] = dispatches(folder, inputs, num_rows);
+      }
+      EXPECT_EQ(counts[1] - counts[0], 2 * 6) << num_rows << " rows: " << counts[0] << " with one layer";
+    }
+  }
+};
+
+TEST_F(VulkanDispatches, ADecoderLayerIsSix) {
+  EncoderDecoderInputs text, audio;
+  text.prompt_token_ids = {2};
+  text.set_encoder_ids({4, 5, 6, 7});
+  expect_few(text, [](const testing::TestFolder& folder, int64_t num_layers) {
+    TinyBart{.d_model = 256, .heads = 4, .ffn = 48, .decoder_layers = num_layers}.write(folder);
+  });
+  for (const bool gated : {false, true}) {
+    SCOPED_TRACE(gated);
+    expect_few(text, [&](const testing::TestFolder& folder, int64_t num_layers) {
+      testing::TinyT5 t5;
+      t5.d_model = 48, t5.d_kv = 64, t5.num_heads = 4, t5.d_ff = 64, t5.num_decoder_layers = num_layers;
+      t5.gated = gated;
+      t5.write(folder);
+    });
+  }
+  audio.prompt_token_ids = {2};
+  audio.set_encoder_features(testing::seeded_features({80, 16}, 0, 1));
+  expect_few(audio, [](const testing::TestFolder& folder, int64_t num_layers) {
+    testing::NoiseWhisper{.width = 256,
+                          .heads = 4,
+                          .encoder_layers = 1,
+                          .decoder_layers = num_layers,
+                          .positions = 8,
+                          .target_positions = 16}
+        .write(folder);
+  });
 }
 
 }  // namespace

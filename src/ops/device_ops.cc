@@ -8,6 +8,7 @@
 #include "ops/rope.h"
 #include "ops/round_inputs.h"
 #include "ops/rows.h"
+#include "ops/score_looks.h"
 
 namespace transept {
 
@@ -112,5 +113,12 @@ void mix_channels(Context& context, const TensorView& v, const TensorView& weigh
 void mean_of_rows(Context& context, const TensorView& x, const TensorView& y) {
   context.device.ops().mean_of_rows(context, x, y);
 }
+
+void look_at_scores(Context& context, const TensorView& scores, std::span<const ScoreLook> looks,
+                    std::span<const uint32_t> edits, int64_t most_listed, const TensorView& found) {
+  context.device.ops().look_at_scores(context, scores, looks, edits, most_listed, found);
+}
+
+bool looks_at_scores(const Context& context) { return context.device.ops().look_at_scores != nullptr; }
 
 }  // namespace transept

@@ -22,6 +22,7 @@ struct GemmInput;
 struct InputQuantization;
 struct Rope;
 struct RopeAngles;
+struct ScoreLook;
 
 // Writes row i of a matrix that the host makes: [n] floats.
 using MakeRow = FunctionRef<void(int64_t i, std::span<float> row)>;
@@ -69,6 +70,9 @@ struct OpTable {
   void (*softmax_rows)(Context& context, float scale, const TensorView& x);
   void (*mix_channels)(Context& context, const TensorView& v, const TensorView& weights, const TensorView& y);
   void (*mean_of_rows)(Context& context, const TensorView& x, const TensorView& y);
+  // ops/score_looks.h; null: the device has none.
+  void (*look_at_scores)(Context& context, const TensorView& scores, std::span<const ScoreLook> looks,
+                         std::span<const uint32_t> edits, int64_t most_listed, const TensorView& found) = nullptr;
 };
 
 }  // namespace transept

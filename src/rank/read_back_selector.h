@@ -1,5 +1,7 @@
-// Selection for devices that compute scores alone: whole rows of scores are read back, and the processor edits and
-// chooses as it does with its own (sampling/select.h).
+// Selection for devices that compute scores. Of rows whose requests need no more (sampling/row_looks.h) the device
+// edits and reduces the scores, if it has the op, and a few numbers are read back. Other rows are read back whole, and
+// the processor edits and chooses as it does with its own (sampling/select.h). Which of the two it is depends on the
+// request alone.
 #pragma once
 
 #include <memory>

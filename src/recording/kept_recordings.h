@@ -13,9 +13,10 @@
 namespace transept {
 
 struct KeptRecording {
-  Recording recording;
+  Recording recording;  // as ops came; what was prepared may be other kernels that do the same
   std::unique_ptr<PreparedRecording> prepared;
   Ticket last = Ticket::kNone;  // of the user: where it has run last
+  int64_t num_dispatches = 0;   // of the user: kernels of what was prepared
 };
 
 class KeptRecordings final {

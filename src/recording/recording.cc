@@ -71,13 +71,15 @@ void Recorder::fill(const BufferRange& to, uint32_t word) {
   ops_.push_back({.kind = RecordedOp::Kind::kFill, .operands = {to}, .word = word});
 }
 
-Recording Recorder::finish() {
-  Recording recording{.ops = std::exchange(ops_, {})};
+Recording Recorder::finish() { return arrange(std::exchange(ops_, {}), alignment_); }
+
+Recording arrange(std::vector<RecordedOp> ops, uint64_t alignment) {
+  Recording recording{.ops = std::move(ops)};
   std::vector<Access> of_wave;  // what the last wave's ops touch, aligned
   for (RecordedOp& op : recording.ops) {
     std::vector<Access> accesses = op.accesses();
     for (Access& access : accesses) {
-      const uint64_t before = access.range.begin % alignment_;
+      const uint64_t before = access.range.begin % alignment;
       access.range.begin -= before;
       access.range.size += before;
     }

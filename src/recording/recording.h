@@ -49,8 +49,8 @@ struct KernelSpec {
   size_t argument_bytes = 0;      // beside them: numbers, at most kMaxArgumentBytes
 };
 
-constexpr size_t kMaxArgumentBytes = 96;
-constexpr size_t kMaxOperands = 8;
+constexpr size_t kMaxArgumentBytes = 112;
+constexpr size_t kMaxOperands = 16;
 
 // How many groups of lanes run. `indirect` (12 bytes, or none): the three counts stand there when the op begins.
 struct Grid {
@@ -69,7 +69,7 @@ struct RecordedOp {
   Few<BufferRange, kMaxOperands> operands;      // kKernel: as its spec says; kCopy: from, to; kFill: to
   Grid grid;                                    // kKernel
   uint32_t word = 0;                            // kFill: what each 4 bytes become
-  int32_t wave = 0;                             // as Recorder::finish() finds it
+  int32_t wave = 0;                             // as arrange() finds it
 
   // All that it reads and writes, as it declares it; grids in buffers too.
   std::vector<Access> accesses() const;
@@ -80,10 +80,13 @@ struct Recording {
   int32_t num_waves = 0;
 };
 
+// Puts ops into waves. `alignment`: a device binds ranges from such a multiple of bytes on, and its checks of barriers
+// see what is bound: ops conflict where that does. A power of two.
+Recording arrange(std::vector<RecordedOp> ops, uint64_t alignment);
+
 class Recorder final {
  public:
-  // `alignment`: a device binds ranges from such a multiple of bytes on, and its checks of barriers see what is bound:
-  // ops conflict where that does. A power of two.
+  // `alignment`: arrange()'s.
   explicit Recorder(uint64_t alignment = 4) : alignment_(alignment) {}
 
   // Fails a CHECK where the kernel declares other numbers of operands or bytes, where a range is of no buffer, empty or

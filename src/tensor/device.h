@@ -73,11 +73,22 @@ class DeviceMemory {
 // The memory of the processor: zeroed pages. One object, which lives as long as the process.
 DeviceMemory& host_memory();
 
-// What a device has kept of steps (Device::begin_step()).
+// What a device has done in steps, and kept of them (Device::begin_step()).
 struct StepCounts {
-  int64_t num_recorded = 0;  // submissions that were recorded
-  int64_t num_replayed = 0;  // those that were not, as an earlier one was the same
-  double host_seconds = 0;   // of the host until the device had both, without waiting for the device
+  int64_t num_recorded = 0;     // submissions that were recorded
+  int64_t num_replayed = 0;     // those that were not, as an earlier one was the same
+  double host_seconds = 0;      // of the host until the device had both, without waiting for the device
+  int64_t num_dispatches = 0;   // kernels of both
+  int64_t read_back_bytes = 0;  // that the host has asked for
+
+  StepCounts& operator+=(const StepCounts& more) {
+    num_recorded += more.num_recorded;
+    num_replayed += more.num_replayed;
+    host_seconds += more.host_seconds;
+    num_dispatches += more.num_dispatches;
+    read_back_bytes += more.read_back_bytes;
+    return *this;
+  }
 };
 
 // What computes. Used by one thread at a time, as the arena of its Context is; owned by a rank.

@@ -19,10 +19,10 @@ void main() {
   for (uint tile = begin / LANES * LANES; tile < end; tile += LANES) {
     const uint key = tile + lane();
     const float score = key >= begin && key < end ? score_of(row, head, key) : kLowest;
-    const float now = higher(highest, highest_of_lanes(score));
+    const float now = higher(highest, highest_of_tile(score));
     if (is_lowest(now)) continue;
     const float kept = is_lowest(highest) ? 0.0 : exp_(highest - now);
-    total = fma(total, kept, sum_of_lanes(is_lowest(score) ? 0.0 : exp_(score - now)));
+    total = fma(total, kept, sum_of_tile(is_lowest(score) ? 0.0 : exp_(score - now)));
     highest = now;
   }
   const uint to = index * out_index_stride + place * out_stride;

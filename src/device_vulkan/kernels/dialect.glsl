@@ -5,27 +5,34 @@
 //   READS(0, float, x)         float x(uint index)
 //   WRITES(1, float, y)        void set_y(uint index, float value)
 //   READS_WRITES(2, float, z)  both
+//   READS_WRITES_COHERENT      both, and groups of the op see each other's (tail.glsl)
 //
-// Indices count words from the beginning of the operand's range. base_ is where that lies in what is bound, which begins
-// at the device's alignment.
+// Indices count words from the beginning of the operand's range. base(place) is where that lies in what is bound, which
+// begins at the device's alignment: fewer than 64 words, a byte an operand.
 //
 // Sums are over LANES lanes whatever the device's subgroups are: butterflies in shared memory, so the order, and with it
 // the bits, are the kernel's own. Built with REVERSED, lane l stands where LANES - 1 - l would: a barrier that is
 // missing shows in one of the two builds. No float is added atomically.
 layout(local_size_x = LANES, local_size_y = 1, local_size_z = 1) in;
 
-#define ARGUMENTS(members) layout(push_constant, std430) uniform Arguments { uint base_[8]; members };
+#define ARGUMENTS(members)                                                           \
+  layout(push_constant, std430) uniform Arguments { uint bases_[4]; members };       \
+  uint base(uint place) { return bitfieldExtract(bases_[place / 4], int(place % 4 * 8), 8); }
 
 #define READS(place, type, name)                                                                    \
   layout(set = 0, binding = place, std430) readonly buffer Buffer_##name { type v[]; } buffer_##name; \
-  type name(uint index) { return buffer_##name.v[base_[place] + index]; }
+  type name(uint index) { return buffer_##name.v[base(place) + index]; }
 #define WRITES(place, type, name)                                                                    \
   layout(set = 0, binding = place, std430) writeonly buffer Buffer_##name { type v[]; } buffer_##name; \
-  void set_##name(uint index, type value) { buffer_##name.v[base_[place] + index] = value; }
+  void set_##name(uint index, type value) { buffer_##name.v[base(place) + index] = value; }
 #define READS_WRITES(place, type, name)                                                    \
   layout(set = 0, binding = place, std430) buffer Buffer_##name { type v[]; } buffer_##name; \
-  type name(uint index) { return buffer_##name.v[base_[place] + index]; }                    \
-  void set_##name(uint index, type value) { buffer_##name.v[base_[place] + index] = value; }
+  type name(uint index) { return buffer_##name.v[base(place) + index]; }                    \
+  void set_##name(uint index, type value) { buffer_##name.v[base(place) + index] = value; }
+#define READS_WRITES_COHERENT(place, type, name)                                                    \
+  layout(set = 0, binding = place, std430) coherent buffer Buffer_##name { type v[]; } buffer_##name; \
+  type name(uint index) { return buffer_##name.v[base(place) + index]; }                             \
+  void set_##name(uint index, type value) { buffer_##name.v[base(place) + index] = value; }
 
 #ifdef REVERSED
 uint lane() { return LANES - 1 - gl_LocalInvocationIndex; }

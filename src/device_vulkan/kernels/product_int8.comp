@@ -4,21 +4,30 @@
 // (ops/packed_matrix.h). A group has one panel and kRows rows; its lanes are 32 columns times 4 parts of the inputs.
 // Sums are exact integers in any order; what is left is done for each element by itself, in the processor's order
 // (ops/int8_kernel.h). Rows past the last repeat it and are not stored. residual may be y.
+// TAIL: as of product.comp.
 #define LANES 128
 #include "dialect.glsl"
 
 const uint kColumns = 32, kParts = 4, kRows = 8, kOwn = kRows / kParts;
 const float kWideStep = 1.0 / 254.0;
 
+#ifndef TAIL
 ARGUMENTS(uint rows; uint n; uint k; uint share; uint y_stride; uint residual_stride; uint activation; uint adds;)
+READS(6, float, residual)
+WRITES(7, float, y)
+#else
+#define kYPlace 6
+#define kFourth share
+#include "tail.glsl"
+float residual(uint index) { return y(index); }
+#define residual_stride y_stride
+#endif
 READS(0, uint, q)
 READS(1, uint, codes)
 READS(2, uint, w)
 READS(3, float, scales)
 READS(4, int, weight_sums)
 READS(5, float, bias)
-READS(6, float, residual)
-WRITES(7, float, y)
 
 shared int parts[kParts][kRows][kColumns];
 
@@ -69,4 +78,7 @@ void main() {
     if ((adds & 2) != 0) sum = sum + residual(row * residual_stride + output_);
     set_y(row * y_stride + output_, sum);
   }
+#ifdef TAIL
+  if (is_last_of_tile()) run_tail(first);
+#endif
 }

@@ -16,15 +16,27 @@ READS(3, uint, rows)
 READS(4, uint, tables)
 READS(5, float, bias)
 
+// Keys go by tiles of so many, by position: a tile is a key a lane of neighbours, and its sums are theirs alone.
+const uint kTile = 32;
+
 shared float queries[kMostDims];
 
 // NaN is the highest: a key that was never written shows.
 float higher(float a, float b) { return is_nan(a) || a > b ? a : b; }
-float highest_of_lanes(float x) {
-  for (uint distance = 1; distance < LANES; distance *= 2) {
+float highest_of_tile(float x) {
+  for (uint distance = 1; distance < kTile; distance *= 2) {
     exchange_[lane()] = x;
     barrier();
     x = higher(x, exchange_[lane() ^ distance]);
+    barrier();
+  }
+  return x;
+}
+float sum_of_tile(float x) {
+  for (uint distance = 1; distance < kTile; distance *= 2) {
+    exchange_[lane()] = x;
+    barrier();
+    x += exchange_[lane() ^ distance];
     barrier();
   }
   return x;

@@ -1,0 +1,68 @@
+// What a product does behind its rows: one of the ops that models have there, with the bits that its own kernel gives.
+// A kernel names kYPlace, its operand y, behind which the tail's are, and kFourth, its own fourth argument.
+//
+// TAIL 1: a norm (RMS: that one), 2: writes keys and values by KV, 3: a gated activation. y may be `normed`.
+// Groups of a tile are a row of the grid.
+#if TAIL == 1
+ARGUMENTS(uint rows; uint n; uint k; uint kFourth; uint y_stride; uint activation; uint adds; uint normed_stride;
+          float epsilon;)
+#elif TAIL == 2
+ARGUMENTS(uint rows; uint n; uint k; uint kFourth; uint y_stride; uint activation; uint adds; uint k_first; uint v_first;
+          uint kv_heads; uint head_dim; uint block_size; uint block_stride; uint num_slots;)
+#else
+ARGUMENTS(uint rows; uint n; uint k; uint kFourth; uint y_stride; uint activation; uint adds; uint width; uint gate_first;
+          uint x_first; uint made_first; uint gate_activation;)
+#endif
+READS_WRITES_COHERENT(kYPlace, float, y)
+
+#if TAIL == 1
+READS(kYPlace + 1, float, gain)
+#ifdef RMS
+WRITES(kYPlace + 2, float, normed)
+#define kArrivalsPlace (kYPlace + 3)
+#else
+READS(kYPlace + 2, float, shift)
+WRITES(kYPlace + 3, float, normed)
+#define kArrivalsPlace (kYPlace + 4)
+#endif
+const uint kNormRows = kRows;
+#define x_of y
+#include "norm.glsl"
+
+void run_tail(uint first) { normalize_rows(first, rows, n, y_stride, normed_stride, epsilon); }
+
+#elif TAIL == 2
+READS(kYPlace + 1, uint, slots)
+#define kCachePlace (kYPlace + 2)
+#define kArrivalsPlace (kYPlace + 3)
+float k_at(uint row, uint head, uint d) { return y(row * y_stride + k_first + head * head_dim + d); }
+float v_at(uint row, uint head, uint d) { return y(row * y_stride + v_first + head * head_dim + d); }
+#include "write_kv.glsl"
+
+void run_tail(uint first) {
+  for (uint row = first; row < min(first + kRows, rows); ++row) {
+    const uint slot = slots(row);
+    if (slot >= num_slots) continue;
+    for (uint head = 0; head < kv_heads; ++head) {
+      const uint part = slot / block_size * block_stride + head * part_words(block_size, head_dim);
+      write_row(row, head, part, slot % block_size);
+    }
+  }
+}
+
+#else
+#define kArrivalsPlace (kYPlace + 1)
+
+void run_tail(uint first) {
+  for (uint row = first; row < min(first + kRows, rows); ++row) {
+    const uint at = row * y_stride;
+    for (uint i = lane(); i < width; i += LANES) {
+      set_y(at + made_first + i, activate(gate_activation, y(at + gate_first + i)) * y(at + x_first + i));
+    }
+  }
+}
+#endif
+
+#include "arrivals.glsl"
+
+bool is_last_of_tile() { return is_last(gl_WorkGroupID.y, gl_NumWorkGroups.x); }
