@@ -26,8 +26,9 @@ class Few final {
   }
   Few(const Few& other) : Few(std::span<const T>(other.data(), other.size())) {}
   Few& operator=(const Few& other) {
+    if (this == &other) return *this;
     size_ = other.size_;
-    std::memmove(storage_, other.storage_, size_ * sizeof(T));
+    std::memcpy(storage_, other.storage_, size_ * sizeof(T));
     return *this;
   }
 

@@ -43,7 +43,7 @@ class Ops final {
   BufferRange put(std::span<const std::byte> bytes) {
     std::byte* const there = timeline_.allocate(bytes.size()).value();
     timeline_.copy_in(there, bytes.data(), bytes.size());
-    memories_.push_back({there, bytes.size()});
+    memories_.emplace_back(there, bytes.size());
     return timeline_.range(there, bytes.size());
   }
   BufferRange floats(uint64_t count) {

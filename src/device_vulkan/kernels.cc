@@ -120,6 +120,14 @@ const KernelSpec kCaptureKernels[4] = {{"capture", kAttentionUses, words(24)},
 std::span<const VulkanShader> vulkan_shaders() {
 #define SHADER(name, spec) \
   { &(spec), shader_##name, shader_##name##_reversed }
+#define TAILS(of, format)                                                       \
+  SHADER(product_##of##_layer_norm, kProductTailKernels[format][0]),            \
+      SHADER(product_##of##_rms_norm, kProductTailKernels[format][1]),          \
+      SHADER(product_##of##_write_kv, kProductTailKernels[format][2]),          \
+      SHADER(product_##of##_write_kv_float16, kProductTailKernels[format][3]),  \
+      SHADER(product_##of##_write_kv_bfloat16, kProductTailKernels[format][4]), \
+      SHADER(product_##of##_write_kv_int8, kProductTailKernels[format][5]),     \
+      SHADER(product_##of##_gate, kProductTailKernels[format][6])
   static const VulkanShader shaders[] = {SHADER(layer_norm, kLayerNormKernel),
                                          SHADER(rms_norm, kRmsNormKernel),
                                          SHADER(row_sums, kRowSumsKernel),
@@ -163,40 +171,17 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(product_float32, kProductKernels[0]),
                                          SHADER(product_float16, kProductKernels[1]),
                                          SHADER(product_bfloat16, kProductKernels[2]),
-                                         SHADER(product_float32_layer_norm, kProductTailKernels[0][0]),
-                                         SHADER(product_float32_rms_norm, kProductTailKernels[0][1]),
-                                         SHADER(product_float32_write_kv, kProductTailKernels[0][2]),
-                                         SHADER(product_float32_write_kv_float16, kProductTailKernels[0][3]),
-                                         SHADER(product_float32_write_kv_bfloat16, kProductTailKernels[0][4]),
-                                         SHADER(product_float32_write_kv_int8, kProductTailKernels[0][5]),
-                                         SHADER(product_float32_gate, kProductTailKernels[0][6]),
-                                         SHADER(product_float16_layer_norm, kProductTailKernels[1][0]),
-                                         SHADER(product_float16_rms_norm, kProductTailKernels[1][1]),
-                                         SHADER(product_float16_write_kv, kProductTailKernels[1][2]),
-                                         SHADER(product_float16_write_kv_float16, kProductTailKernels[1][3]),
-                                         SHADER(product_float16_write_kv_bfloat16, kProductTailKernels[1][4]),
-                                         SHADER(product_float16_write_kv_int8, kProductTailKernels[1][5]),
-                                         SHADER(product_float16_gate, kProductTailKernels[1][6]),
-                                         SHADER(product_bfloat16_layer_norm, kProductTailKernels[2][0]),
-                                         SHADER(product_bfloat16_rms_norm, kProductTailKernels[2][1]),
-                                         SHADER(product_bfloat16_write_kv, kProductTailKernels[2][2]),
-                                         SHADER(product_bfloat16_write_kv_float16, kProductTailKernels[2][3]),
-                                         SHADER(product_bfloat16_write_kv_bfloat16, kProductTailKernels[2][4]),
-                                         SHADER(product_bfloat16_write_kv_int8, kProductTailKernels[2][5]),
-                                         SHADER(product_bfloat16_gate, kProductTailKernels[2][6]),
-                                         SHADER(product_int8_layer_norm, kProductTailKernels[3][0]),
-                                         SHADER(product_int8_rms_norm, kProductTailKernels[3][1]),
-                                         SHADER(product_int8_write_kv, kProductTailKernels[3][2]),
-                                         SHADER(product_int8_write_kv_float16, kProductTailKernels[3][3]),
-                                         SHADER(product_int8_write_kv_bfloat16, kProductTailKernels[3][4]),
-                                         SHADER(product_int8_write_kv_int8, kProductTailKernels[3][5]),
-                                         SHADER(product_int8_gate, kProductTailKernels[3][6]),
+                                         TAILS(float32, 0),
+                                         TAILS(float16, 1),
+                                         TAILS(bfloat16, 2),
+                                         TAILS(int8, 3),
                                          SHADER(product_int8, kProductInt8Kernel),
                                          SHADER(round_rows, kRoundRowsKernel),
                                          SHADER(round_heads, kRoundHeadsKernel),
                                          SHADER(gather_rows_float32, kGatherRowsKernels[0]),
                                          SHADER(gather_rows_float16, kGatherRowsKernels[1]),
                                          SHADER(gather_rows_bfloat16, kGatherRowsKernels[2])};
+#undef TAILS
 #undef SHADER
   return shaders;
 }

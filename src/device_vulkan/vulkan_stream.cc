@@ -236,7 +236,7 @@ Status VulkanStream::wait(Ticket ticket, TimePoint deadline) {
   info.semaphoreCount = 1;
   info.pSemaphores = &timeline_;
   info.pValues = &value;
-  const Status ended = vulkan_status(
+  Status ended = vulkan_status(
       "vkWaitSemaphores", device_->functions().vkWaitSemaphores(device_->handle(), &info, nanoseconds_until(deadline)));
   if (absl::IsUnavailable(ended)) lost_ = ended;
   if (ended.ok()) done_ = value;

@@ -139,9 +139,9 @@ TEST_F(VulkanLooks, TokensAreTheProcessors) {
     std::vector<float> scores(kRows * static_cast<size_t>(vocab));
     for (float& score : scores) score = static_cast<float>(draw(4000) - 2000) / (round % 2 == 0 ? 256.0f : 900.0f);
     if (round % 5 == 0) scores[static_cast<size_t>(draw(vocab))] = std::nanf("");
-    if (round % 7 == 0) scores[static_cast<size_t>(vocab + draw(vocab))] = -kNever;
+    if (round % 7 == 0) scores[static_cast<size_t>(vocab) + static_cast<size_t>(draw(vocab))] = -kNever;
     if (round % 3 == 0) std::fill_n(scores.begin() + 2 * vocab, vocab, kNever);
-    if (round % 3 == 1) scores[static_cast<size_t>(3 * vocab + draw(vocab))] = kNever;
+    if (round % 3 == 1) scores[3 * static_cast<size_t>(vocab) + static_cast<size_t>(draw(vocab))] = kNever;
     std::vector<RowEdits> edits(kRows);
     std::vector<RowRequest> rows(kRows);
     for (size_t i = 0; i < kRows; ++i) {

@@ -259,7 +259,7 @@ void LiveHypotheses::cut_behind_segments(const WindowAnswer& answer, int64_t num
   last_end_ = last_end;
 }
 
-void LiveHypotheses::tell(std::string delta) {
+void LiveHypotheses::tell(std::string_view delta) {
   delta_ += delta;
   has_news_ = true;
 }

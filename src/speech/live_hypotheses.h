@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "async/async_engine.h"
@@ -85,7 +86,7 @@ class LiveHypotheses final {
   Status read_language(const RequestOutput& output, double seconds);
   void cut_behind_segments(const WindowAnswer& answer, int64_t num_frames);
   void begin_window(int64_t frame);
-  void tell(std::string delta);
+  void tell(std::string_view delta);
   HeardText heard_text(const WindowAnswer& answer) const;
 
   const SpeechModel& model_;

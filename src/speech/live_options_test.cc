@@ -28,6 +28,7 @@ TEST(LiveDelay, ALongerOneIsNeverLessStrict) {
   const std::vector<LiveDelay> delays = {LiveDelay::kMinimal, LiveDelay::kLow, LiveDelay::kMedium, LiveDelay::kHigh};
   const LivePolicy* shorter = nullptr;
   std::vector<LivePolicy> policies;
+  policies.reserve(delays.size());
   for (const LiveDelay delay : delays) policies.push_back(live_policy(delay));
   for (const LivePolicy& policy : policies) {
     EXPECT_TRUE(policy.has_hypotheses);

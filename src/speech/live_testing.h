@@ -92,7 +92,7 @@ class LiveLog final : public LiveObserver {
   }
 
  private:
-  void add(LiveEvent event) {
+  void add(const LiveEvent& event) {
     const std::function<void(const LiveEvent&)> call = call_;
     {
       const MutexLock lock(mutex_);

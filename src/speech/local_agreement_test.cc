@@ -248,6 +248,7 @@ TEST(LocalAgreement, OfATruthThatIsHeardEverBetterABeginningIsTold) {
   std::mt19937 random(11);
   for (int run = 0; run < 200; ++run) {
     std::vector<std::string> truth;
+    truth.reserve(30);
     for (int i = 0; i < 30; ++i) truth.push_back(str_cat("w", random() % 9));
     LocalAgreement agreement;
     std::string told;
