@@ -59,6 +59,10 @@ class Communicator {
   // For how long the calls that follow wait for another rank, but for await(): loading takes longer than steps.
   virtual void set_rank_timeout(Duration timeout) = 0;
 
+  // Whether the calls that follow may spin before they sleep. False: other threads want this one's processor while it
+  // waits. No effect where calls never spin. At first they may.
+  virtual void set_spinning(bool spins) = 0;
+
   // For messages: "exchange 118 of step 7". Calls are counted from 1 in each step.
   virtual void begin_step(int64_t step) = 0;
 

@@ -51,7 +51,9 @@ void wake_all(std::atomic<uint32_t>& word) {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads, std::vector<int> cpus)
-    : cpus_(std::move(cpus)), shares_(static_cast<size_t>(num_threads)) {
+    : cpus_(std::move(cpus)),
+      shares_(static_cast<size_t>(num_threads)),
+      num_used_(static_cast<uint32_t>(num_threads)) {
   CHECK(cpus_.empty() || static_cast<int>(cpus_.size()) == num_threads, "a processor for each thread, or none");
   for (int i = 1; i < num_threads; ++i) {
     workers_.emplace_back([this, i] { work(i); });
@@ -60,8 +62,16 @@ ThreadPool::ThreadPool(int num_threads, std::vector<int> cpus)
 
 ThreadPool::~ThreadPool() {
   stopping_.store(true, std::memory_order_relaxed);
+  use_threads(max_threads());
   begin_epoch();
   for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::use_threads(int n) {
+  CHECK(n >= 1 && n <= max_threads(), n, " threads of ", max_threads());
+  const bool wakes = n > num_threads();
+  num_used_.store(static_cast<uint32_t>(n), std::memory_order_seq_cst);
+  if (wakes) wake_all(num_used_);
 }
 
 void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn) {
@@ -88,7 +98,7 @@ void ThreadPool::run_paused(int64_t num_tasks, FunctionRef<void(int64_t, int)> f
 
 // Tasks [begin, end), of which there is one at least.
 void ThreadPool::run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)> fn) {
-  if (end - begin == 1 || workers_.empty()) {
+  if (end - begin == 1 || num_threads() == 1) {
     for (int64_t task = begin; task < end; ++task) fn(task, 0);
     return;
   }
@@ -119,7 +129,7 @@ void ThreadPool::hand_out(int64_t begin, int64_t end) {
 }
 
 void ThreadPool::run_tasks(int thread) {
-  const size_t num_shares = shares_.size();
+  const auto num_shares = static_cast<size_t>(num_threads());
   for (size_t i = 0; i < num_shares; ++i) {
     Share& share = shares_[(static_cast<size_t>(thread) + i) % num_shares];
     // Looked at first: a share that is done is not written to again.
@@ -150,9 +160,21 @@ void ThreadPool::begin_epoch() {
   if (num_sleeping_.load(std::memory_order_seq_cst) > 0) wake_all(epoch_);
 }
 
-// Returns an epoch after `seen`.
-uint32_t ThreadPool::wait_for_epoch(uint32_t seen, int max_spins) {
-  for (int spins = 0; spins < max_spins && epoch_.load(std::memory_order_acquire) == seen; ++spins) pause();
+void ThreadPool::wait_until_used(int thread) {
+  while (true) {
+    const uint32_t num_used = num_used_.load(std::memory_order_seq_cst);
+    if (thread < static_cast<int>(num_used)) return;
+    wait_while_equal(num_used_, num_used);
+  }
+}
+
+// Returns an epoch after `seen`. A thread that is not used does not spin.
+uint32_t ThreadPool::wait_for_epoch(int thread, uint32_t seen, int max_spins) {
+  for (int spins = 0; spins < max_spins && is_used(thread); ++spins) {
+    if (epoch_.load(std::memory_order_acquire) != seen) break;
+    pause();
+  }
+  wait_until_used(thread);
   while (epoch_.load(std::memory_order_acquire) == seen) {
     num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
     wait_while_equal(epoch_, seen);
@@ -206,10 +228,11 @@ void ThreadPool::work(int thread) {
   NeighbourPolicy policy(num_threads());
   uint32_t seen = 0;
   while (true) {
-    seen = wait_for_epoch(seen, policy.is_shared() ? kSpinsWhenShared : kSpins);
+    seen = wait_for_epoch(thread, seen, policy.is_shared() ? kSpinsWhenShared : kSpins);
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join()) continue;
-    run_tasks(thread);
+    // Looked at within the call: it may be a later one than the epoch's, of fewer threads.
+    if (is_used(thread)) run_tasks(thread);
     joined_.fetch_sub(1, std::memory_order_release);
     policy.look(caller_cpu_.load(std::memory_order_relaxed));
   }

@@ -41,7 +41,13 @@ class ThreadPool final {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return static_cast<int>(shares_.size()); }
+  // The threads that calls use.
+  int num_threads() const { return static_cast<int>(num_used_.load(std::memory_order_relaxed)); }
+  // The threads that it has; calls use all of them unless use_threads() says otherwise.
+  int max_threads() const { return static_cast<int>(shares_.size()); }
+  // Later calls use the first `n` threads. The others sleep at once, on processors that may be wanted elsewhere. Call it
+  // on the thread of parallel_for, outside of a call. REQUIRES: 1 <= n <= max_threads().
+  void use_threads(int n);
   // Pins the calling thread, which should be the one that calls parallel_for, to the first processor. No effect without
   // processors, or if the system refuses.
   void pin_caller() const;
@@ -71,7 +77,9 @@ class ThreadPool final {
 
   void work(int thread);
   void begin_epoch();
-  uint32_t wait_for_epoch(uint32_t seen, int max_spins);
+  bool is_used(int thread) const { return thread < num_threads(); }
+  void wait_until_used(int thread);
+  uint32_t wait_for_epoch(int thread, uint32_t seen, int max_spins);
   bool join();
   void run(int64_t begin, int64_t end, FunctionRef<void(int64_t, int)> fn);
   void run_paused(int64_t num_tasks, FunctionRef<void(int64_t, int)> fn);
@@ -81,10 +89,11 @@ class ThreadPool final {
   const std::vector<int> cpus_;
   std::vector<std::thread> workers_;
   const FunctionRef<void(int64_t, int)>* job_ = nullptr;
-  std::vector<Share> shares_;  // one per thread
+  std::vector<Share> shares_;  // one per thread; a call deals its tasks out to those of the threads that it uses
   Pauser* pauser_ = nullptr;
   int64_t num_tasks_done_ = 0;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // incremented for each call, and for the end
+  std::atomic<uint32_t> num_used_;              // threads; changes while no call is in work
   std::atomic<int32_t> num_sleeping_{0};        // workers that wait in the kernel for the next epoch
   // The number of workers in the call. kClosed is set: none may join. job_ and shares_ change only while it is closed.
   alignas(64) std::atomic<uint32_t> joined_{kClosed};

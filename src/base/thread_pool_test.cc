@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -80,6 +81,47 @@ TEST(ThreadPool, SleepingThreadsWakeUp) {
     std::atomic<int64_t> sum{0};
     pool.parallel_for(100, [&](int64_t task, int) { sum += task; });
     EXPECT_EQ(sum, 4950);
+  }
+}
+
+// Whatever numbers follow each other: each task once, on one of the threads that are used, and never two of a call on
+// one thread number.
+TEST(ThreadPool, UsesTheThreadsThatItIsTold) {
+  constexpr int kThreads = 4, kJobs = 2000;
+  constexpr int64_t kTasks = 37;
+  ThreadPool pool(kThreads);
+  EXPECT_EQ(pool.max_threads(), kThreads);
+  std::minstd_rand random(5);
+  for (int job = 0; job < kJobs; ++job) {
+    const int used = 1 + static_cast<int>(random() % kThreads);
+    pool.use_threads(used);
+    ASSERT_EQ(pool.num_threads(), used);
+    std::vector<int> runs(kTasks, 0);
+    std::vector<std::atomic<int>> inside(kThreads);
+    std::atomic<bool> is_wrong{false};
+    pool.parallel_for(kTasks, [&](int64_t task, int thread) {
+      if (thread >= used || inside[static_cast<size_t>(thread)].fetch_add(1) != 0) is_wrong = true;
+      ++runs[static_cast<size_t>(task)];
+      inside[static_cast<size_t>(thread)].fetch_sub(1);
+    });
+    ASSERT_FALSE(is_wrong) << job;
+    ASSERT_EQ(runs, std::vector<int>(kTasks, 1)) << job;
+  }
+  pool.use_threads(1);  // the others end from where they sleep
+}
+
+// All threads are there again: a call whose tasks wait for each other ends.
+TEST(ThreadPool, UsesMoreThreadsAgain) {
+  ThreadPool pool(3);
+  for (int i = 0; i < 100; ++i) {
+    pool.use_threads(1);
+    pool.parallel_for(3, [](int64_t, int thread) { EXPECT_EQ(thread, 0); });
+    pool.use_threads(3);
+    std::atomic<int> arrived{0};
+    pool.parallel_for(3, [&](int64_t, int) {
+      ++arrived;
+      while (arrived < 3) std::this_thread::yield();
+    });
   }
 }
 

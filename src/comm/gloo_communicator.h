@@ -50,6 +50,7 @@ class GlooCommunicator final : public Communicator {
   size_t mailbox_bytes() const override { return options_.mailbox_bytes; }
   Status await(int from) override;
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
+  void set_spinning(bool) override {}
   void begin_step(int64_t step) override;
   void fail(const Status& why) override { link_->fail(why); }
   std::optional<Status> failure() const override { return link_->failure(); }

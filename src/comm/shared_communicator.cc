@@ -132,8 +132,9 @@ Status SharedCommunicator::send(int to, std::span<const std::byte> data) {
   if (const std::optional<Status> failure = group_.failure()) return *failure;
   count_message();
   const uint64_t size = data.size();
-  RETURN_IF_ERROR(put(to, std::as_bytes(std::span(&size, 1))));
-  return put(to, data);
+  // A reader that wakes up for the size alone would go to sleep again.
+  RETURN_IF_ERROR(put(to, std::as_bytes(std::span(&size, 1)), data.empty() ? Ring::kNow : Ring::kWhenTheRestIsThere));
+  return put(to, data, Ring::kNow);
 }
 
 Status SharedCommunicator::recv(int from, std::span<std::byte> data) {
@@ -159,19 +160,20 @@ Status SharedCommunicator::await(int from) {
   return wait(from, box.written, is_there, std::nullopt);
 }
 
-Status SharedCommunicator::put(int to, std::span<const std::byte> bytes) {
+Status SharedCommunicator::put(int to, std::span<const std::byte> bytes, Ring ring_bell) {
   SharedGroup::Mailbox& box = group_.mailbox(rank_, to);
   const std::span<std::byte> ring = group_.mailbox_bytes(rank_, to);
   while (!bytes.empty()) {
     const uint64_t written = box.num_written.load(std::memory_order_relaxed);
     const auto room = [&] { return ring.size() - (written - box.num_read.load(std::memory_order_seq_cst)); };
+    if (room() == 0) box.written.ring();  // what is there has to be read first
     RETURN_IF_ERROR(wait_counted(to, box.read, [&] { return room() > 0; }));
     const size_t begin = written % ring.size();
     const size_t count = std::min({bytes.size(), room(), ring.size() - begin});
     std::memcpy(ring.data() + begin, bytes.data(), count);
     box.num_written.store(written + count, std::memory_order_seq_cst);
-    box.written.ring();
     bytes = bytes.subspan(count);
+    if (ring_bell == Ring::kNow || !bytes.empty()) box.written.ring();
   }
   return ok_status();
 }
@@ -197,7 +199,7 @@ Status SharedCommunicator::take(int from, std::span<std::byte> bytes) {
 
 // Returns when `is_there`, which the other rank makes true before it rings the bell. No timeout: only then.
 Status SharedCommunicator::wait(int other, Bell& bell, FunctionRef<bool()> is_there, std::optional<Duration> timeout) {
-  if (options_.spins ? spin(is_there) : is_there()) return ok_status();
+  if (options_.spins && may_spin_ ? spin(is_there) : is_there()) return ok_status();
   constexpr Duration kDays = std::chrono::hours(24 * 365);
   const TimePoint until = std::chrono::steady_clock::now() + timeout.value_or(kDays);
   bell.num_sleepers.fetch_add(1, std::memory_order_seq_cst);

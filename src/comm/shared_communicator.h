@@ -1,8 +1,8 @@
 // Communicator of ranks on one host, over memory that they share (shared_group.h). An exchange copies nothing: others
 // read a rank's part where it was written.
 //
-// A rank that waits spins for some 50 us, and sleeps then; with more threads than processors it sleeps at once. A rank
-// that answers nothing for `rank_timeout` ends the group.
+// A rank that waits spins for some 50 us, and sleeps then; with more threads than processors, or where it may not spin
+// (set_spinning()), it sleeps at once. A rank that answers nothing for `rank_timeout` ends the group.
 #pragma once
 
 #include <array>
@@ -42,6 +42,7 @@ class SharedCommunicator final : public Communicator {
   size_t mailbox_bytes() const override { return group_.options().mailbox_bytes; }
   Status await(int from) override;
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
+  void set_spinning(bool spins) override { may_spin_ = spins; }
   void begin_step(int64_t step) override;
   void fail(const Status& why) override;
   std::optional<Status> failure() const override { return group_.failure(); }
@@ -59,12 +60,15 @@ class SharedCommunicator final : public Communicator {
   }
   Status wait(int other, Bell& bell, FunctionRef<bool()> is_there, std::optional<Duration> timeout);
   Status wait_counted(int other, Bell& bell, FunctionRef<bool()> is_there);
-  Status put(int to, std::span<const std::byte> bytes);
+  // What a reader that sleeps is told of a message's bytes.
+  enum class Ring { kNow, kWhenTheRestIsThere };
+  Status put(int to, std::span<const std::byte> bytes, Ring ring);
   Status take(int from, std::span<std::byte> bytes);
 
   SharedGroup& group_;
   int rank_;
   Options options_;
+  bool may_spin_ = true;
   uint64_t num_calls_ = 0;  // made, the one in work included
   int64_t step_ = 0, num_in_step_ = 0;
   GroupCall call_;  // the last, or the last message

@@ -56,6 +56,7 @@ struct ExecutorInfo {
   std::optional<WeightFormat> weight_storage;  // asked for all matrices; unset: as the checkpoint stores each
   Isa isa = Isa::kGeneric;
   int32_t num_threads = 0;  // of a rank
+  int32_t num_threads_alone = 0;  // of a rank, in a step that is alone in a pipeline; elsewhere num_threads
   std::string attention_backend;
   std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
   std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
@@ -73,6 +74,7 @@ struct ExecutorStats {
   // Of ranks that hold a model together; none: there is one.
   int32_t num_ranks = 0;
   bool ranks_are_up = false;                              // they live and die together
+  int64_t num_steps_alone = 0;                            // of a pipeline: computed with num_threads_alone
   double collective_seconds = 0;                          // of the first rank, in what all ranks do at once
   std::array<double, kMostRanks> rank_wait_seconds = {};  // that each rank waited for the others in it
 };

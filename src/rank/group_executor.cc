@@ -21,6 +21,7 @@ struct Announcement {
   Kind kind = Kind::kPlan;
   uint64_t step = 0;
   uint64_t num_bytes = 0;
+  uint64_t is_alone = 0;  // no other step is in flight
 };
 
 Status announce(Communicator& ranks, int end, const Announcement& next) {
@@ -49,7 +50,7 @@ Status execute_plans(EncoderDecoderModelRunner& runner, Communicator& ranks) {
     StepPlan& plan = plans[num_plans++ % plans.size()];
     RETURN_IF_ERROR(decode_plan(bytes, plan));
     RETURN_IF_ERROR(check_plan(plan, runner.info()));
-    RETURN_IF_ERROR(runner.begin_step(plan, output));
+    RETURN_IF_ERROR(runner.begin_step(plan, output, next.is_alone != 0));
     if (!is_told_of_ends) RETURN_IF_ERROR(runner.end_step());
   }
 }
@@ -74,7 +75,7 @@ GroupExecutor::~GroupExecutor() {
 Status GroupExecutor::send(const StepPlan& plan) {
   runner_->make_way();
   encode_plan(plan, bytes_);
-  const Announcement next{Kind::kPlan, plan.step, bytes_.size()};
+  const Announcement next{Kind::kPlan, plan.step, bytes_.size(), num_in_flight_ == 0};
   if (!runner_->is_stage()) {
     RETURN_IF_ERROR(announce(*ranks_, ranks_->size(), next));
     ranks_->begin_step(static_cast<int64_t>(plan.step));
@@ -100,7 +101,7 @@ Status GroupExecutor::begin(const StepPlan& plan) {
   RETURN_IF_ERROR(send(plan));
   Submitted& step = steps_[(oldest_ + num_in_flight_) % steps_.size()];
   step.plan = &plan;
-  RETURN_IF_ERROR(runner_->begin_step(plan, step.output));
+  RETURN_IF_ERROR(runner_->begin_step(plan, step.output, num_in_flight_ == 0));
   ++num_in_flight_;
   return ok_status();
 }

@@ -23,9 +23,11 @@ constexpr int32_t kUsualLen = 1024;
 
 EncoderDecoderModelRunner::EncoderDecoderModelRunner(const Options& options)
     : options_(options),
-      threads_(options.num_threads, options.cpus),
+      threads_(num_threads_alone(), options.cpus),
       device_(options.device->make_device(threads_, options.isa)),
-      selector_(options.device->make_selector(threads_, options.isa)) {}
+      selector_(options.device->make_selector(threads_, options.isa)) {
+  threads_.use_threads(options.num_threads);
+}
 
 StatusOr<std::unique_ptr<EncoderDecoderModelRunner>> EncoderDecoderModelRunner::create(
     const ModelConfig& config, const std::shared_ptr<WeightMap>& weights, const Options& options) {
@@ -113,6 +115,7 @@ void EncoderDecoderModelRunner::fill_info() {
   info_.weight_storage = options_.weight_storage;
   info_.isa = options_.isa;
   info_.num_threads = options_.num_threads;
+  info_.num_threads_alone = num_threads_alone();
   info_.attention_backend = options_.attention_backend;
   info_.packed_layers = loaded_.packed_layers;
   for (PackedLayer& layer : info_.packed_layers) layer.views = {};
@@ -181,6 +184,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   // A whole model may take rows, too: that is the smaller part of an encode.
   const RowSource source = has_encoder(spec().part) ? RowSource::kEncode : RowSource::kInjected;
   StepOutput output;
+  threads_.use_threads(num_threads_alone());
   for (const Consumers consumers : kinds_of_items(spec())) {
     for (const StepPlan& plan : largest_steps(batch_limits(), consumers, source)) {
       Context context = make_context(measuring, true);
@@ -194,6 +198,7 @@ Status EncoderDecoderModelRunner::size_arena() {
       choose(context, step);
     }
   }
+  threads_.use_threads(options_.num_threads);
   RETURN_IF_ERROR(with_prefix(device_->status(), spec().family));
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_memory(encoder_bytes + step_bytes + apart));
@@ -354,6 +359,7 @@ ExecutorStats EncoderDecoderModelRunner::stats() const {
   stats.bytes_swapped_in = kv_->bytes_swapped_in();
   stats.num_arena_overflows = arena_->num_overflows();
   stats.steps = device_->step_counts();
+  stats.num_steps_alone = num_steps_alone_;
   return stats;
 }
 

@@ -5,6 +5,7 @@
 // rank/encoder_model_runner.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,7 +59,10 @@ class EncoderDecoderModelRunner final {
   // The halves of execute(). As many steps as info().max_steps_in_flight may have begun and not ended; they end in the
   // order in which they began. The first rank's ends when it wants the step's results; what it has begun meanwhile does
   // not read what the step's encodes write. plan and output have to stay until the end. Errors: as execute().
-  Status begin_step(const StepPlan& plan, StepOutput& output);
+  //
+  // is_alone: no other step is in flight on any stage. The step then takes the threads of ModelRunnerOptions'
+  // num_threads_alone, which changes no result.
+  Status begin_step(const StepPlan& plan, StepOutput& output, bool is_alone = false);
   Status end_step();
   // Whether the begun steps have to end before another one begins: the attention of rows that one of them captures is
   // kept in one place.
@@ -83,6 +87,8 @@ class EncoderDecoderModelRunner final {
 
   // Of a KV cache whose size was asked for, what rows of other processes get unless that was asked for, too.
   static constexpr uint64_t kShareOfRows = 4;
+
+  int32_t num_threads_alone() const { return std::max(options_.num_threads, options_.num_threads_alone); }
 
   uint64_t num_shares() const;
   const char* share_text() const;
@@ -126,13 +132,17 @@ class EncoderDecoderModelRunner final {
   void poison_slots(std::span<const SlotRange> ranges);
   void decode(Context& context, const TensorView& hidden);
   void make_stage();
-  void encode_stage(Context& context, const EncodeBatch& batch, Activations& state) const;
-  void decode_stage(Context& context, const ForwardBatch& forward, Activations& state, const TensorView& hidden) const;
+  // While one lives, calls take the threads of a step that is alone, if it is so.
+  class ThreadsOfStep;
+  void encode_stage(Context& context, const EncodeBatch& batch, Activations& state);
+  void decode_stage(Context& context, const ForwardBatch& forward, Activations& state, const TensorView& hidden);
+  void set_alone(bool is_alone);
   bool has_encoded() const { return stage_ == nullptr || stage_->has_encoded(); }
   int64_t num_encoded_floats(const InputBatch& batch) const;
   int64_t num_returned_floats(const InputBatch& batch) const;
   void give_back(int64_t num_encoded, const TensorView& hidden);
   void take_returned(BegunStep& step);
+  void end_stage(Context& context, BegunStep& step);
   void end_encodes(Context& context, BegunStep& step);
   std::vector<std::vector<TensorView>> kv_of_all_layers(FunctionRef<TensorView(size_t spec, size_t place)> own) const;
   int32_t num_own_layers(const KvSpec& spec) const;
@@ -165,6 +175,8 @@ class EncoderDecoderModelRunner final {
   std::unique_ptr<Arena> encode_arena_;  // null without long encodes: encodes take arena_ then
   std::unique_ptr<KvStorage> kv_;
   std::unique_ptr<StageLinks> stage_;  // null: no pipeline
+  bool is_alone_ = false;              // the step in work, of a stage
+  int64_t num_steps_alone_ = 0;
   // Of a stage, [s][i] as KvCaches: views of kv_, which has the stage's own layers, and empty ones of all others.
   std::vector<std::vector<TensorView>> kv_views_;
   std::vector<std::span<const TensorView>> kv_spans_;

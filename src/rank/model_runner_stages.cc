@@ -7,6 +7,29 @@
 
 namespace transept {
 
+// The processors of other stages' threads are theirs again before those can have anything to do.
+class EncoderDecoderModelRunner::ThreadsOfStep final {
+ public:
+  explicit ThreadsOfStep(EncoderDecoderModelRunner& runner) : runner_(runner) {
+    if (runner_.is_alone_) runner_.threads_.use_threads(runner_.num_threads_alone());
+  }
+  ~ThreadsOfStep() {
+    if (runner_.is_alone_) runner_.threads_.use_threads(runner_.options_.num_threads);
+  }
+  ThreadsOfStep(const ThreadsOfStep&) = delete;
+  ThreadsOfStep& operator=(const ThreadsOfStep&) = delete;
+
+ private:
+  EncoderDecoderModelRunner& runner_;
+};
+
+// A rank that waits has no work then, but its processor has: it sleeps.
+void EncoderDecoderModelRunner::set_alone(bool is_alone) {
+  if (stage_ == nullptr || num_threads_alone() == options_.num_threads) return;
+  is_alone_ = is_alone;
+  options_.ranks->set_spinning(!is_alone);
+}
+
 void EncoderDecoderModelRunner::make_stage() {
   if (loaded_.stages.empty()) return;
   stage_ = std::make_unique<StageLinks>(*options_.ranks, loaded_.place, loaded_.num_encoding_stages());
@@ -40,10 +63,11 @@ std::vector<std::vector<TensorView>> EncoderDecoderModelRunner::kv_of_all_layers
 
 // The rows go on through all stages: behind the last one that has a layer of the encode each has them whole, and writes
 // the cross KV of its own layers. The stages before get them when the step ends.
-void EncoderDecoderModelRunner::encode_stage(Context& context, const EncodeBatch& batch, Activations& state) const {
+void EncoderDecoderModelRunner::encode_stage(Context& context, const EncodeBatch& batch, Activations& state) {
   const bool talks = !context.dry_run;
   if (talks && !stage_->place().is_first()) stage_->take(state.x).IgnoreError();
   if (stage_->encodes()) {
+    const ThreadsOfStep threads(*this);
     state.next_layer = loaded_.own.encoder.begin;
     model().encode(context, batch, loaded_.own.encoder, state);
   }
@@ -51,21 +75,18 @@ void EncoderDecoderModelRunner::encode_stage(Context& context, const EncodeBatch
 }
 
 void EncoderDecoderModelRunner::decode_stage(Context& context, const ForwardBatch& forward, Activations& state,
-                                             const TensorView& hidden) const {
+                                             const TensorView& hidden) {
   const bool talks = !context.dry_run;
   const StagePlace& place = stage_->place();
   state.next_layer = loaded_.own.decoder.begin;
-  if (place.is_first()) {
-    model().embed(context, forward, state.x);
-  } else if (talks) {
-    stage_->take(state.x).IgnoreError();
+  if (!place.is_first() && talks) stage_->take(state.x).IgnoreError();
+  {
+    const ThreadsOfStep threads(*this);
+    if (place.is_first()) model().embed(context, forward, state.x);
+    model().decode(context, forward, loaded_.own.decoder, state);
+    if (place.is_last()) model().finish(context, forward, state, hidden);
   }
-  model().decode(context, forward, loaded_.own.decoder, state);
-  if (place.is_last()) {
-    model().finish(context, forward, state, hidden);
-  } else if (talks) {
-    stage_->hand_on(state.x).IgnoreError();
-  }
+  if (!place.is_last() && talks) stage_->hand_on(state.x).IgnoreError();
 }
 
 // ---- Back to the first stage
@@ -126,6 +147,12 @@ void EncoderDecoderModelRunner::make_way() {
     owed -= bytes_of(begun_step(i));
     take_returned(begun_step(i));
   }
+}
+
+void EncoderDecoderModelRunner::end_stage(Context& context, BegunStep& step) {
+  const ThreadsOfStep threads(*this);
+  end_encodes(context, step);  // others wait for the rows
+  if (chooses()) choose(context, step);
 }
 
 // The stages before the last one that encodes have the rows now: each writes the cross KV of its own layers.

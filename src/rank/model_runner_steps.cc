@@ -37,9 +37,11 @@ Status EncoderDecoderModelRunner::execute(const StepPlan& plan, StepOutput& outp
   return end_step();
 }
 
-Status EncoderDecoderModelRunner::begin_step(const StepPlan& plan, StepOutput& output) {
+Status EncoderDecoderModelRunner::begin_step(const StepPlan& plan, StepOutput& output, bool is_alone) {
   CHECK(num_begun_ < steps_.size(), "more steps have begun than may be in flight");
   RETURN_IF_ERROR(check_part(plan, spec().part));
+  set_alone(is_alone);
+  if (is_alone_) ++num_steps_alone_;
   make_way();
   output.step = plan.step;
   BegunStep& step = begun_step(num_begun_);
@@ -67,6 +69,7 @@ Status EncoderDecoderModelRunner::begin_step(const StepPlan& plan, StepOutput& o
 
 Status EncoderDecoderModelRunner::end_step() {
   CHECK(num_begun_ > 0, "no step has begun");
+  if (steps_.size() > 1) set_alone(num_begun_ == 1);  // a rank that is not told of ends cannot know it better
   BegunStep& step = begun_step(0);
   oldest_step_ = (oldest_step_ + 1) % steps_.size();
   --num_begun_;
@@ -77,9 +80,10 @@ Status EncoderDecoderModelRunner::end_step() {
     if (stage_ != nullptr) {
       take_returned(step);
       make_way();
-      end_encodes(context, step);  // others wait for the rows
+      end_stage(context, step);
+    } else if (chooses()) {
+      choose(context, step);
     }
-    if (chooses()) choose(context, step);
   }
   step.on_device.reset();
   step.scope.reset();

@@ -23,7 +23,10 @@ namespace transept {
 struct ModelRunnerOptions {
   ModelPart part = ModelPart::kWhole;
   int32_t num_threads = 1;
-  std::vector<int> cpus;  // one per thread, to pin it to; empty: not pinned
+  // Of a stage of a pipeline, in a step beside which no other is in flight: the other stages on its host have nothing
+  // to do meanwhile. At least num_threads; 0: num_threads.
+  int32_t num_threads_alone = 0;
+  std::vector<int> cpus;  // one per thread of the larger number, to pin it to; empty: not pinned
   Isa isa = Isa::kGeneric;
   std::string attention_backend = "auto";
   std::optional<WeightFormat> weight_storage;  // of matrices; unset: as the checkpoint stores each

@@ -64,7 +64,8 @@ std::string RankReport::text(int rank) const {
   std::snprintf(taken, sizeof taken, "%.2f", seconds);
   const std::string node = text_of(nodes);
   return str_cat("rank ", rank, ": host ", text_of(host), ", pid ", pid, node.empty() ? "" : ", node ", node,
-                 ", processors ", text_of(cpus), ", ", num_threads, num_threads == 1 ? " thread, " : " threads, ",
+                 ", processors ", text_of(cpus), ", ", num_threads, num_threads == 1 ? " thread" : " threads",
+                 num_threads_alone > num_threads ? str_cat(" (", num_threads_alone, " for a step alone), ") : ", ",
                  format_bytes(weight_bytes), " of weights, ", num_blocks, " KV blocks (", format_bytes(kv_bytes), "), ",
                  format_bytes(step_bytes), " of step memory, after ", taken, " s");
 }
@@ -79,6 +80,7 @@ StatusOr<std::vector<RankReport>> report_ranks(Communicator& ranks, const Engine
   copy_text(numa_nodes(cpus), own.nodes);
   own.pid = ::getpid();
   own.num_threads = info.num_threads;
+  own.num_threads_alone = info.num_threads_alone;
   own.num_blocks = info.num_device_blocks;
   own.kv_bytes = static_cast<uint64_t>(info.num_device_blocks) * info.block_bytes;
   own.step_bytes = info.step_bytes;

@@ -18,10 +18,11 @@ namespace transept {
 // As ranks give it to each other: bytes of one build.
 struct RankReport {
   std::array<char, 64> host{};   // texts end with 0, and are cut
-  std::array<char, 64> cpus{};   // processors that its threads run on, as "0-3,8"
+  std::array<char, 64> cpus{};   // processors that its num_threads threads run on, as "0-3,8"
   std::array<char, 16> nodes{};  // NUMA nodes of these; "": unknown
   int64_t pid = 0;
   int32_t num_threads = 0;
+  int32_t num_threads_alone = 0;  // in a step that is alone in a pipeline
   int32_t num_blocks = 0;
   uint64_t weight_bytes = 0, kv_bytes = 0, step_bytes = 0;
   double seconds = 0;  // of loading

@@ -37,6 +37,8 @@ TEST(RankReport, IsALineOfTheLog) {
   EXPECT_TRUE(text.starts_with("rank 2: host " + std::string(64, 'h') + ", pid 77, processors 3, 1 thread, ")) << text;
   report.nodes[0] = '1';
   EXPECT_NE(report.text(2).find(", node 1, processors 3"), std::string::npos);
+  report.num_threads_alone = 2;
+  EXPECT_NE(report.text(2).find(", 1 thread (2 for a step alone), "), std::string::npos) << report.text(2);
 }
 
 }  // namespace

@@ -232,6 +232,30 @@ TEST_F(StagesEndToEndTest, AnswersHaveTheBitsOfOneProcess) {
   }
 }
 
+// A request alone has every step to itself, and of several steps hardly one is.
+TEST_F(StagesEndToEndTest, AStepThatIsAloneHasTheThreadsOfAllStages) {
+  EngineConfig config = this->config();
+  config.threads = 1;
+  const std::vector<Request> list = requests();
+  const Texts wanted = run(*load(config).engine, list);
+  LoadedModel model = load_stages(config, 2);
+  const ExecutorInfo& info = model.engine->executor().info();
+  EXPECT_EQ(info.num_threads, 1);
+  EXPECT_EQ(info.num_threads_alone, std::clamp(num_available_cpus(), 1, 2));
+  // Steps, and those of them that were alone, of one run.
+  const auto steps_of = [&](const std::vector<Request>& requests) {
+    const int64_t before = model.engine->stats().num_steps, alone = model.engine->executor_stats().num_steps_alone;
+    const Texts texts = run(*model.engine, requests);
+    for (const Request& request : requests) EXPECT_EQ(texts.at(request.id), wanted.at(request.id));
+    return std::pair(model.engine->stats().num_steps - before, model.engine->executor_stats().num_steps_alone - alone);
+  };
+  const auto [steps_of_many, alone_of_many] = steps_of(list);
+  const auto [steps_of_one, alone_of_one] = steps_of({list[0]});
+  if (info.num_threads_alone == info.num_threads) return;  // there is one processor
+  EXPECT_LT(4 * alone_of_many, steps_of_many);
+  EXPECT_EQ(alone_of_one, steps_of_one);
+}
+
 // An engine that ends with steps in flight leaves no rank that waits: this test would not end.
 TEST_F(StagesEndToEndTest, AnEngineMayEndWithStepsInFlight) {
   for (const auto& [num_stages, num_ranks] : {std::pair(2, 1), {3, 1}, {2, 2}}) {

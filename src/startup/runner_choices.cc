@@ -21,6 +21,28 @@ StatusOr<RunnerChoices> make_runner_choices(const EngineConfig& config) {
   return choices;
 }
 
+namespace {
+
+// A step that is alone in a pipeline has the threads of all its stages on this host, wherever it is; of ranks that
+// divide a stage's layers each has those of its place.
+void add_threads_of_stages(const EngineConfig& config, const RunnerChoices& choices, int32_t rank,
+                           ModelRunnerOptions& options) {
+  if (config.pipeline_parallel_size == 1) return;
+  const int32_t first = config.first_rank_of_node(), ranks_of_stage = config.tensor_parallel_size;
+  options.num_threads_alone = options.num_threads;
+  for (int32_t other = first; other < first + config.ranks_per_node(); ++other) {
+    if (other == rank || other % ranks_of_stage != rank % ranks_of_stage) continue;
+    options.num_threads_alone += options.num_threads;
+    const std::vector<int> cpus = choices.cpus.of_replica(other - first);
+    options.cpus.insert(options.cpus.end(), cpus.begin(), cpus.end());
+  }
+  if (!options.cpus.empty()) return;
+  const auto num_available = static_cast<int32_t>(available_cpus().size());
+  options.num_threads_alone = std::max(options.num_threads, std::min(options.num_threads_alone, num_available));
+}
+
+}  // namespace
+
 EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, const RunnerChoices& choices,
                                                   int32_t rank) {
   const StorageTypes& types = choices.types;
@@ -29,6 +51,7 @@ EncoderDecoderModelRunner::Options runner_options(const EngineConfig& config, co
   options.num_threads = choices.cpus.num_threads;
   options.cpus = choices.cpus.of_replica(rank % config.ranks_per_node());
   options.num_replicas = config.replicas;
+  add_threads_of_stages(config, choices, rank, options);
   options.attention_backend = config.attention_backend;
   options.weight_storage = types.weights;
   options.as_packed = types.as_packed;
