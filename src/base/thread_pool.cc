@@ -168,13 +168,13 @@ void ThreadPool::wait_until_used(int thread) {
   }
 }
 
-// Returns an epoch after `seen`. A thread that is not used does not spin.
+// Returns an epoch after `seen`; `seen` itself if the thread is not used any more.
 uint32_t ThreadPool::wait_for_epoch(int thread, uint32_t seen, int max_spins) {
   for (int spins = 0; spins < max_spins && is_used(thread); ++spins) {
     if (epoch_.load(std::memory_order_acquire) != seen) break;
     pause();
   }
-  wait_until_used(thread);
+  if (!is_used(thread)) return seen;
   while (epoch_.load(std::memory_order_acquire) == seen) {
     num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
     wait_while_equal(epoch_, seen);
@@ -189,6 +189,9 @@ class ThreadPool::NeighbourPolicy final {
   explicit NeighbourPolicy(int num_threads) : distance_(num_threads, num_available_cpus()) {}
 
   bool is_shared() const { return processor_.is_shared(); }
+
+  // After a time in which the thread had nothing to do: what it has waited for a processor before says nothing of now.
+  void forget() { processor_ = SharedProcessor(); }
 
   // `caller_cpu` -1: keep off none.
   void look(int caller_cpu) {
@@ -225,11 +228,17 @@ class ThreadPool::NeighbourPolicy final {
 
 void ThreadPool::work(int thread) {
   if (!cpus_.empty()) pin_this_thread(cpus_[static_cast<size_t>(thread)]);
-  NeighbourPolicy policy(num_threads());
+  NeighbourPolicy policy(max_threads());
   uint32_t seen = 0;
   while (true) {
-    seen = wait_for_epoch(thread, seen, policy.is_shared() ? kSpinsWhenShared : kSpins);
+    if (!is_used(thread)) {
+      wait_until_used(thread);
+      policy.forget();
+    }
+    const uint32_t epoch = wait_for_epoch(thread, seen, policy.is_shared() ? kSpinsWhenShared : kSpins);
     if (stopping_.load(std::memory_order_relaxed)) return;
+    if (epoch == seen) continue;
+    seen = epoch;
     if (!join()) continue;
     // Looked at within the call: it may be a later one than the epoch's, of fewer threads.
     if (is_used(thread)) run_tasks(thread);
