@@ -94,6 +94,8 @@ TEST(ThreadPool, UsesTheThreadsThatItIsTold) {
   std::minstd_rand random(5);
   for (int job = 0; job < kJobs; ++job) {
     const int used = 1 + static_cast<int>(random() % kThreads);
+    const bool is_slow = job % 20 == 0;  // threads have gone to sleep before, and are there before it ends
+    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     pool.use_threads(used);
     ASSERT_EQ(pool.num_threads(), used);
     std::vector<int> runs(kTasks, 0);
@@ -102,6 +104,7 @@ TEST(ThreadPool, UsesTheThreadsThatItIsTold) {
     pool.parallel_for(kTasks, [&](int64_t task, int thread) {
       if (thread >= used || inside[static_cast<size_t>(thread)].fetch_add(1) != 0) is_wrong = true;
       ++runs[static_cast<size_t>(task)];
+      if (is_slow) std::this_thread::sleep_for(std::chrono::microseconds(20));
       inside[static_cast<size_t>(thread)].fetch_sub(1);
     });
     ASSERT_FALSE(is_wrong) << job;
@@ -116,6 +119,7 @@ TEST(ThreadPool, UsesMoreThreadsAgain) {
   for (int i = 0; i < 100; ++i) {
     pool.use_threads(1);
     pool.parallel_for(3, [](int64_t, int thread) { EXPECT_EQ(thread, 0); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(i % 2));
     pool.use_threads(3);
     std::atomic<int> arrived{0};
     pool.parallel_for(3, [&](int64_t, int) {

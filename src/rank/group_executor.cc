@@ -72,10 +72,10 @@ GroupExecutor::~GroupExecutor() {
 }
 
 // Stages are busy with earlier steps: each gets a message, which it reads when it comes to it.
-Status GroupExecutor::send(const StepPlan& plan) {
+Status GroupExecutor::send(const StepPlan& plan, bool is_alone) {
   runner_->make_way();
   encode_plan(plan, bytes_);
-  const Announcement next{Kind::kPlan, plan.step, bytes_.size(), num_in_flight_ == 0};
+  const Announcement next{Kind::kPlan, plan.step, bytes_.size(), is_alone};
   if (!runner_->is_stage()) {
     RETURN_IF_ERROR(announce(*ranks_, ranks_->size(), next));
     ranks_->begin_step(static_cast<int64_t>(plan.step));
@@ -98,10 +98,11 @@ Status GroupExecutor::submit(const StepPlan& plan) {
 
 Status GroupExecutor::begin(const StepPlan& plan) {
   while (runner_->must_end()) RETURN_IF_ERROR(end_next());
-  RETURN_IF_ERROR(send(plan));
+  const bool is_alone = num_in_flight_ == 0;
+  RETURN_IF_ERROR(send(plan, is_alone));
   Submitted& step = steps_[(oldest_ + num_in_flight_) % steps_.size()];
   step.plan = &plan;
-  RETURN_IF_ERROR(runner_->begin_step(plan, step.output, num_in_flight_ == 0));
+  RETURN_IF_ERROR(runner_->begin_step(plan, step.output, is_alone));
   ++num_in_flight_;
   return ok_status();
 }

@@ -39,7 +39,7 @@ class GroupExecutor final : public Executor {
     StepOutput output;
   };
 
-  Status send(const StepPlan& plan);
+  Status send(const StepPlan& plan, bool is_alone);
   Status begin(const StepPlan& plan);
   Status end_next();
 
