@@ -51,9 +51,7 @@ void wake_all(std::atomic<uint32_t>& word) {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads, std::vector<int> cpus)
-    : cpus_(std::move(cpus)),
-      shares_(static_cast<size_t>(num_threads)),
-      num_used_(static_cast<uint32_t>(num_threads)) {
+    : cpus_(std::move(cpus)), shares_(static_cast<size_t>(num_threads)), num_used_(static_cast<uint32_t>(num_threads)) {
   CHECK(cpus_.empty() || static_cast<int>(cpus_.size()) == num_threads, "a processor for each thread, or none");
   for (int i = 1; i < num_threads; ++i) {
     workers_.emplace_back([this, i] { work(i); });

@@ -45,8 +45,8 @@ class ThreadPool final {
   int num_threads() const { return static_cast<int>(num_used_.load(std::memory_order_relaxed)); }
   // The threads that it has; calls use all of them unless use_threads() says otherwise.
   int max_threads() const { return static_cast<int>(shares_.size()); }
-  // Later calls use the first `n` threads. The others sleep at once, on processors that may be wanted elsewhere. Call it
-  // on the thread of parallel_for, outside of a call. REQUIRES: 1 <= n <= max_threads().
+  // Later calls use the first `n` threads. The others sleep at once, on processors that may be wanted elsewhere. Call
+  // it on the thread of parallel_for, outside of a call. REQUIRES: 1 <= n <= max_threads().
   void use_threads(int n);
   // Pins the calling thread, which should be the one that calls parallel_for, to the first processor. No effect without
   // processors, or if the system refuses.

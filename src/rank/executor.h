@@ -55,7 +55,7 @@ struct ExecutorInfo {
   DType kv_dtype = DType::kFloat32;
   std::optional<WeightFormat> weight_storage;  // asked for all matrices; unset: as the checkpoint stores each
   Isa isa = Isa::kGeneric;
-  int32_t num_threads = 0;  // of a rank
+  int32_t num_threads = 0;        // of a rank
   int32_t num_threads_alone = 0;  // of a rank, in a step that is alone in a pipeline; elsewhere num_threads
   std::string attention_backend;
   std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
