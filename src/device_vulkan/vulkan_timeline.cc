@@ -161,6 +161,7 @@ void VulkanTimeline::copy_out(void* to_host, const void* from, uint64_t bytes, u
   for (uint64_t done = 0; done < bytes && failure_.ok(); done += piece) {
     const uint64_t size = std::min(most - done, piece);
     if (in_step_) counts_.read_back_bytes += static_cast<int64_t>(size);
+    usage_.read_back_bytes += static_cast<int64_t>(size);
     recorder_.copy(range(static_cast<const std::byte*>(from) + done, size), {readback_, 0, size});
     flush();
     if (failure_.ok()) fail(memory_->read(readback_, 0, {to + done, std::min(bytes - done, size)}));
@@ -300,7 +301,7 @@ Status VulkanTimeline::submit_once() {
     once_.clear();
   }
   ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(to_submit()));
-  ASSIGN_OR_RETURN(last_, stream_->submit(*prepared));
+  ASSIGN_OR_RETURN(last_, submit(*prepared));
   once_.push_back(std::move(prepared));
   return ok_status();
 }
@@ -318,13 +319,34 @@ Status VulkanTimeline::submit_kept() {
     RETURN_IF_ERROR(wait(kept->last));  // a step may have the same ops twice
     ++counts_.num_replayed;
   }
-  ASSIGN_OR_RETURN(last_, stream_->submit(*kept->prepared));
+  ASSIGN_OR_RETURN(last_, submit(*kept->prepared));
   kept->last = last_of_step_ = last_;
   counts_.num_dispatches += kept->num_dispatches;
   return ok_status();
 }
 
-Status VulkanTimeline::wait(Ticket ticket) { return stream_->wait(ticket, steady_now() + options_.longest_run); }
+StatusOr<Ticket> VulkanTimeline::submit(PreparedRecording& prepared) {
+  ASSIGN_OR_RETURN(const Ticket ticket, stream_->submit(prepared));
+  if (!busy_since_.has_value()) busy_since_ = steady_now();
+  ++usage_.num_submits;
+  return ticket;
+}
+
+Status VulkanTimeline::wait(Ticket ticket) {
+  Status ended = stream_->wait(ticket, steady_now() + options_.longest_run);
+  if (ended.ok() && ticket == last_ && busy_since_.has_value()) {
+    usage_.busy_seconds += std::chrono::duration<double>(steady_now() - *busy_since_).count();
+    busy_since_.reset();
+  }
+  return ended;
+}
+
+DeviceUsage VulkanTimeline::usage() const {
+  DeviceUsage usage = usage_;
+  usage.own_bytes = memory_->used_bytes();
+  usage.transfer_bytes = memory_->host_bytes();
+  return usage;
+}
 
 // REQUIRES: nothing is recorded that was not submitted.
 void VulkanTimeline::wait_for_all() {

@@ -58,6 +58,8 @@ class VulkanTimeline final {
   uint64_t free_bytes() const {
     return memory_->limit_bytes() - std::min(memory_->limit_bytes(), memory_->used_bytes());
   }
+  // All memory of the device counts as own_bytes here: who allocates knows what for.
+  DeviceUsage usage() const;
   uint64_t max_range_bytes() const { return memory_->max_bytes(); }
 
   // Errors: as Buffers::allocate(); kResourceExhausted, the process has no addresses left.
@@ -139,6 +141,7 @@ class VulkanTimeline final {
   void enlarge(uint64_t bytes, UploadArea& area);
   // What is recorded, as the device gets it.
   Recording to_submit() const;
+  StatusOr<Ticket> submit(PreparedRecording& prepared);
   Status submit_once();
   Status submit_kept();
   void submit();
@@ -165,6 +168,8 @@ class VulkanTimeline final {
   Ticket last_ = Ticket::kNone, last_of_step_ = Ticket::kNone;
   bool in_step_ = false;
   StepCounts counts_;                     // of the open step
+  DeviceUsage usage_;                     // its numbers of what was done
+  std::optional<TimePoint> busy_since_;   // what was submitted first of what the host has not seen the end of
   std::optional<double> host_at_;         // the host works for the open step since then
   std::vector<std::byte> staged_tables_;  // what tables_ has
   struct Table {

@@ -41,7 +41,7 @@ class CheckingMemory final : public DeviceMemory {
   bool is_host() const override { return false; }
 
   // Memory is not used twice: an address that outlives its owner is noticed, or reads NaN at worst.
-  DeviceBuffer allocate(size_t bytes) override {
+  DeviceBuffer allocate(size_t bytes, MemoryUse) override {
     if (bytes == 0) return {};
     const auto size = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), int64_t{4096}));
     const size_t begin = used_.fetch_add(size);

@@ -57,6 +57,7 @@ struct ExecutorInfo {
   Isa isa = Isa::kGeneric;
   int32_t num_threads = 0;  // of a rank
   std::string attention_backend;
+  DeviceNames device;
   std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
   std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
 };
@@ -70,6 +71,7 @@ struct ExecutorStats {
   uint64_t bytes_swapped_in = 0;
   int64_t num_arena_overflows = 0;
   StepCounts steps;  // of a device that keeps what it makes of steps
+  std::optional<DeviceUsage> device;  // none: the processor's
   // Of ranks that hold a model together; none: there is one.
   int32_t num_ranks = 0;
   bool ranks_are_up = false;                              // they live and die together

@@ -200,7 +200,9 @@ Json debug_state() {
                                                                                 {"kv_bytes", integer()},
                                                                                 {"load_seconds", number()},
                                                                                 {"wait_seconds", number()},
-                                                                                {"last_step", integer()}}))}});
+                                                                                {"last_step", integer()}}))},
+       {"device", object("What the model runs on, if that is not the processor.",
+                         {{"name", text()}, {"driver", text()}})}});
 }
 
 Json error() {
