@@ -91,6 +91,9 @@ const KernelSpec kProductTailKernels[4][kNumTails] = {{{"product_float32_layer_n
 const KernelSpec kGatherRowsKernels[3] = {{"gather_rows_float32", kTwoToOne, words(5)},
                                           {"gather_rows_float16", kTwoToOne, words(5)},
                                           {"gather_rows_bfloat16", kTwoToOne, words(5)}};
+const KernelSpec kAddGatheredRowsKernels[3] = {{"add_gathered_rows_float32", kTwoIntoOne, words(5)},
+                                               {"add_gathered_rows_float16", kTwoIntoOne, words(5)},
+                                               {"add_gathered_rows_bfloat16", kTwoIntoOne, words(5)}};
 
 const KernelSpec kWriteKvKernels[4] = {{"write_kv", kWriteKvUses, words(8)},
                                        {"write_kv_float16", kMergeKvUses, words(8)},
@@ -180,7 +183,10 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(round_heads, kRoundHeadsKernel),
                                          SHADER(gather_rows_float32, kGatherRowsKernels[0]),
                                          SHADER(gather_rows_float16, kGatherRowsKernels[1]),
-                                         SHADER(gather_rows_bfloat16, kGatherRowsKernels[2])};
+                                         SHADER(gather_rows_bfloat16, kGatherRowsKernels[2]),
+                                         SHADER(add_gathered_rows_float32, kAddGatheredRowsKernels[0]),
+                                         SHADER(add_gathered_rows_float16, kAddGatheredRowsKernels[1]),
+                                         SHADER(add_gathered_rows_bfloat16, kAddGatheredRowsKernels[2])};
 #undef TAILS
 #undef SHADER
   return shaders;

@@ -23,7 +23,7 @@ extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kRowSumsKernel, kMeanK
     kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kChooseKernel, kRoundRowsKernel,
     kProductInt8Kernel, kRoundHeadsKernel, kLookAtScoresKernel;
 // By format: float32, float16, bfloat16.
-extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
+extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3], kAddGatheredRowsKernels[3];
 // Products with what is behind them (kernels/tail.glsl), by format: those of kProductKernels, then int8. A tail:
 enum class ProductTail : uint8_t {
   kLayerNorm,

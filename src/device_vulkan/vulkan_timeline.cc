@@ -201,6 +201,7 @@ BufferRange VulkanTimeline::take_room(uint64_t bytes) {
   if (size > area.size) enlarge(size, area);
   if (size > area.size) return {area.buffer, 0, area.size};  // failed: nothing will run
   const BufferRange room{area.buffer, area.used, size};
+  if (in_step_) counts_.uploaded_bytes += static_cast<int64_t>(size);
   // The next begins where ops of any device may begin to read without words of this one in front.
   area.used = std::min(area.size, whole(area.used + size, 64));
   return room;
@@ -245,6 +246,7 @@ VulkanTimeline::StagedTable VulkanTimeline::stage_table(std::span<const std::byt
   const uint64_t begin = staged_tables_.size();
   if (failure_.ok()) {
     fail(memory_->write(tables_.buffer, begin, table));
+    counts_.uploaded_bytes += static_cast<int64_t>(table.size());
     staged_tables_.insert(staged_tables_.end(), table.begin(), table.end());
     tables_of_step_.push_back({begin, table.size()});
   }

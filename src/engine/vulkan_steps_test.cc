@@ -196,6 +196,38 @@ TEST_F(VulkanSteps, FewBytesOfARowAreReadBack) {
   }
 }
 
+// What the host writes for a step is lists of its rows, whatever the model's width, types of weights and layers: rows of
+// tables of embeddings are found on the device.
+TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsWidth) {
+  std::map<int64_t, int64_t> bytes_of_width;
+  for (const int64_t width : {16, 256}) {
+    testing::TestFolder folder;
+    TinyBart{.d_model = width, .heads = width / 8, .positions = 96}.write(folder);
+    const std::unique_ptr<LLMEngine> engine =
+        make_engine(*opened().kind, 64, ModelConfig::load(folder.path()).value());
+    for (int32_t i = 0; i < 64; ++i) {
+      EncoderDecoderInputs inputs;
+      inputs.prompt_token_ids = {2};
+      inputs.set_encoder_ids({4, 5, 6, 7});
+      SamplingParams params;
+      params.max_tokens = 12;
+      params.ignore_eos = true;
+      ASSERT_TRUE(engine->add_request(std::to_string(i), std::move(inputs), params).ok());
+    }
+    std::vector<RequestOutput> outputs;
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine->step(outputs).ok());
+    const StepCounts before = engine->executor_stats().steps;
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(engine->step(outputs).ok());
+    const StepCounts after = engine->executor_stats().steps;
+    EXPECT_EQ(after.num_replayed, before.num_replayed + 8);
+    EXPECT_EQ(after.num_recorded, before.num_recorded);
+    bytes_of_width[width] = after.uploaded_bytes - before.uploaded_bytes;
+  }
+  EXPECT_EQ(bytes_of_width[256], bytes_of_width[16]);
+  EXPECT_GT(bytes_of_width[16], 8 * 64 * 4) << "ids";
+  EXPECT_LT(bytes_of_width[16], 8 * 64 * 256) << "256 bytes a row";
+}
+
 // Kernels of a step of one row and of many, a decoder layer: what a model of three layers has more than one of one.
 class VulkanDispatches : public VulkanSteps {
  protected:

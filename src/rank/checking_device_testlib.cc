@@ -267,6 +267,14 @@ constexpr OpTable kCheckingOps = {
         [](Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
           run_op(context, [&](Inside& in) { cpu_ops::gather_rows(in.inner, in.see(x), rows, in.see(y)); });
         },
+    .look_up_rows =
+        [](Context& context, const TensorView& table, View<int32_t> rows, float scale, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::look_up_rows(in.inner, in.see(table), rows, scale, in.see(y)); });
+        },
+    .add_looked_up_rows =
+        [](Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::add_looked_up_rows(in.inner, in.see(table), rows, in.see(y)); });
+        },
     .clear_missing_rows =
         [](Context& context, View<int32_t> rows, const TensorView& y) {
           run_op(context, [&](Inside& in) { cpu_ops::clear_missing_rows(in.inner, rows, in.see(y)); });

@@ -87,6 +87,7 @@ struct StepCounts {
   int64_t num_replayed = 0;     // those that were not, as an earlier one was the same
   double host_seconds = 0;      // of the host until the device had both, without waiting for the device
   int64_t num_dispatches = 0;   // kernels of both
+  int64_t uploaded_bytes = 0;   // that the host has written for both: lists, tables, rows that it makes
   int64_t read_back_bytes = 0;  // that the host has asked for
 
   StepCounts& operator+=(const StepCounts& more) {
@@ -94,6 +95,7 @@ struct StepCounts {
     num_replayed += more.num_replayed;
     host_seconds += more.host_seconds;
     num_dispatches += more.num_dispatches;
+    uploaded_bytes += more.uploaded_bytes;
     read_back_bytes += more.read_back_bytes;
     return *this;
   }
