@@ -22,6 +22,8 @@ constexpr uint64_t kUploadBytes = uint64_t{8} << 20, kReadbackBytes = uint64_t{4
 constexpr uint64_t kTableBytes = uint64_t{1} << 20;
 // Of fused ops: of 64 rows of the largest models, or of more rows of smaller ones.
 constexpr uint64_t kArrivalBytes = uint64_t{16} << 10, kSumBytes = uint64_t{8} << 20;
+constexpr uint64_t kRoundingBytes = uint64_t{1} << 20;  // 64 rows of 4096 inputs, twice, and more
+constexpr uint64_t kRoomAlignment = 256;                // of ranges of any device
 constexpr size_t kMostOnce = 8;  // recordings that are submitted and not waited for
 
 // Of the processor, that this thread has had.
@@ -253,8 +255,25 @@ VulkanTimeline::StagedTable VulkanTimeline::stage_table(std::span<const std::byt
   return {{tables_.buffer, 0, tables_.size}, static_cast<uint32_t>(begin / kWord)};
 }
 
+std::optional<VulkanTimeline::RoundingRoom> VulkanTimeline::next_rounding_room(uint64_t q_bytes, uint64_t codes_bytes) {
+  const uint64_t first_code = whole(q_bytes, kRoomAlignment);
+  if (!options_.fuses || !failure_.ok() || first_code + codes_bytes > std::min(kRoundingBytes, memory_->max_bytes())) {
+    return std::nullopt;
+  }
+  BufferId& room = rounding_rooms_[next_rounding_];
+  if (room == BufferId::kNone) {
+    const StatusOr<BufferId> made =
+        memory_->allocate(std::min(kRoundingBytes, memory_->max_bytes()), MemoryKind::kDevice);
+    if (!made.ok()) return std::nullopt;
+    room = *made;
+  }
+  next_rounding_ = 1 - next_rounding_;
+  return RoundingRoom{{room, 0, q_bytes}, {room, first_code, codes_bytes}};
+}
+
 void VulkanTimeline::begin_step() {
   CHECK(!in_step_);
+  next_rounding_ = 0;
   submit();
   if (!options_.keeps_recordings) return;
   if (failure_.ok()) fail(wait(last_of_step_));

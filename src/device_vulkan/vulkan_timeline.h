@@ -12,6 +12,7 @@
 // After a failure (status()) nothing runs any more: copies to the host give zeros.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,14 @@ class VulkanTimeline final {
   };
   StagedTable stage_table(std::span<const std::byte> table);
 
+  // Room for rows that are rounded and read by the next product alone: one of two in turn, so that rows are rounded
+  // while those before them are still read. Of a step's ops each has the same one in every step. None: it is too small
+  // for so many bytes, or ops are not fused.
+  struct RoundingRoom {
+    BufferRange q, codes;
+  };
+  std::optional<RoundingRoom> next_rounding_room(uint64_t q_bytes, uint64_t codes_bytes);
+
   // Submits what was recorded before, and waits until the last step has run: its lists are written over from here on.
   // REQUIRES: no step is open.
   void begin_step();
@@ -163,6 +172,8 @@ class VulkanTimeline final {
   UploadArea upload_, step_upload_, tables_;
   BufferId readback_ = BufferId::kNone;
   FusionRoom fusion_;
+  std::array<BufferId, 2> rounding_rooms_{};  // none until rows are rounded
+  size_t next_rounding_ = 0;
   std::vector<std::unique_ptr<PreparedRecording>> once_;  // submitted, not waited for
   KeptRecordings kept_;
   Ticket last_ = Ticket::kNone, last_of_step_ = Ticket::kNone;
