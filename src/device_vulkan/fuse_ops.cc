@@ -60,7 +60,6 @@ struct Product {
     if (first + columns > n || range.size != (uint64_t{rows - 1} * stride + columns) * kWord) return std::nullopt;
     return static_cast<uint32_t>(first);
   }
-
 };
 
 // What a product does behind its rows: arguments, and operands behind y. A rounding behind it may take `made`.
@@ -84,8 +83,8 @@ struct Rounding {
     if (ops.size() <= count) return std::nullopt;
     const RecordedOp& op = ops[count];
     if (op.kernel != &kRoundRowsKernel || op.grid.x != rows) return std::nullopt;
-    Rounding rounding{argument(op, 0), argument(op, 1), argument(op, 2), op.operands[0], op.operands[1],
-                      op.operands[2]};
+    Rounding rounding{argument(op, 0), argument(op, 1), argument(op, 2),
+                      op.operands[0],  op.operands[1],  op.operands[2]};
     if (rounding.x != made || rounding.columns != columns || rounding.stride != stride) return std::nullopt;
     for (const RecordedOp& before : ops.first(count)) {
       for (const BufferRange& operand : before.operands) {
@@ -112,7 +111,7 @@ RecordedOp with(const Product& product, const Tail* tail, const Rounding* roundi
   if (rounding != nullptr) {
     words[count++] = rounding->inputs;
     operands.insert(operands.end(), {rounding->q, rounding->codes});
-    const RoundedTail kind = tail == nullptr                          ? RoundedTail::kNone
+    const RoundedTail kind = tail == nullptr                         ? RoundedTail::kNone
                              : tail->kind == ProductTail::kLayerNorm ? RoundedTail::kLayerNorm
                              : tail->kind == ProductTail::kRmsNorm   ? RoundedTail::kRmsNorm
                                                                      : RoundedTail::kGate;
@@ -156,11 +155,11 @@ std::optional<Tail> write_kv_of(const Product& product, const RecordedOp& write)
   if (argument(write, 2) != head_dim || argument(write, 4) != head_dim) return std::nullopt;
   const BufferRange &slots = write.operands[2], &cache = write.operands[3];
   if (product.touches(cache) || overlap(slots, product.y)) return std::nullopt;
-  return Tail{.kind = static_cast<ProductTail>(static_cast<size_t>(ProductTail::kWriteKv) + *type),
-              .arguments = {*k_first, *v_first, kv_heads, head_dim, argument(write, 5), argument(write, 6),
-                            argument(write, 7)},
-              .operands = {slots, cache},
-              .made = {}};
+  return Tail{
+      .kind = static_cast<ProductTail>(static_cast<size_t>(ProductTail::kWriteKv) + *type),
+      .arguments = {*k_first, *v_first, kv_heads, head_dim, argument(write, 5), argument(write, 6), argument(write, 7)},
+      .operands = {slots, cache},
+      .made = {}};
 }
 
 std::optional<Tail> gate_of(const Product& product, const RecordedOp& gated) {

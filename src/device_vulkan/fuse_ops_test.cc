@@ -283,13 +283,14 @@ TEST_P(VulkanFusedOpsTest, RoundingsBehindWhatMakesTheirRows) {
     for (const uint32_t rows : {1u, 21u}) {
       for (const Behind behind :
            {Behind::kLayerNorm, Behind::kRmsNorm, Behind::kNormInPlace, Behind::kGate, Behind::kNothing}) {
-        SCOPED_TRACE(str_cat("inputs ", static_cast<int>(inputs), ", behind ", static_cast<int>(behind), ", ", rows,
-                             " rows"));
+        SCOPED_TRACE(
+            str_cat("inputs ", static_cast<int>(inputs), ", behind ", static_cast<int>(behind), ", ", rows, " rows"));
         compare(Case{.format = 3, .behind = behind, .rows = rows, .rounds = inputs}, ++seed,
                 behind == Behind::kNothing ? 1 : 2);
       }
       for (const KvType type : kTypes) {
-        SCOPED_TRACE(str_cat("inputs ", static_cast<int>(inputs), ", KV ", static_cast<int>(type), ", ", rows, " rows"));
+        SCOPED_TRACE(
+            str_cat("inputs ", static_cast<int>(inputs), ", KV ", static_cast<int>(type), ", ", rows, " rows"));
         compare(AttentionCase{.type = type, .rows = rows, .heads = 3, .head_dim = 20, .rounds = inputs}, ++seed);
       }
     }

@@ -92,10 +92,11 @@ const KernelSpec kProductTailKernels[4][kNumTails] = {{{"product_float32_layer_n
                                                        {"product_int8_write_kv_bfloat16", kMergeKvTailInt8, words(14)},
                                                        {"product_int8_write_kv_int8", kMergeKvTailInt8, words(14)},
                                                        {"product_int8_gate", kGateTailInt8, words(12)}}};
-const KernelSpec kProductRoundKernels[kNumRoundedTails] = {{"product_int8_layer_norm_round", kLayerNormRound, words(10)},
-                                                           {"product_int8_rms_norm_round", kRmsNormRound, words(10)},
-                                                           {"product_int8_gate_round", kPlainRound, words(13)},
-                                                           {"product_int8_round", kPlainRound, words(8)}};
+const KernelSpec kProductRoundKernels[kNumRoundedTails] = {
+    {"product_int8_layer_norm_round", kLayerNormRound, words(10)},
+    {"product_int8_rms_norm_round", kRmsNormRound, words(10)},
+    {"product_int8_gate_round", kPlainRound, words(13)},
+    {"product_int8_round", kPlainRound, words(8)}};
 const KernelSpec kAttentionRoundKernels[4] = {{"attention_round", kAttentionRoundUses, words(22)},
                                               {"attention_float16_round", kAttentionRoundUses, words(22)},
                                               {"attention_bfloat16_round", kAttentionRoundUses, words(22)},

@@ -24,7 +24,7 @@ constexpr uint64_t kTableBytes = uint64_t{1} << 20;
 constexpr uint64_t kArrivalBytes = uint64_t{16} << 10, kSumBytes = uint64_t{8} << 20;
 constexpr uint64_t kRoundingBytes = uint64_t{1} << 20;  // 64 rows of 4096 inputs, twice, and more
 constexpr uint64_t kRoomAlignment = 256;                // of ranges of any device
-constexpr size_t kMostOnce = 8;  // recordings that are submitted and not waited for
+constexpr size_t kMostOnce = 8;                         // recordings that are submitted and not waited for
 
 // Of the processor, that this thread has had.
 double thread_seconds() {

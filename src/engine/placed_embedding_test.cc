@@ -61,7 +61,8 @@ TEST_F(PlacedEmbedding, HasTheBitsOfTheTable) {
     }
     const bool is_wide = std::string_view(dtype) == "F32";
     TestFolder folder;
-    const TestTensor table{"table", dtype, {kRows, kDim}, is_wide ? testing::bytes_of(values) : testing::bytes_of(halves)};
+    const TestTensor table{
+        "table", dtype, {kRows, kDim}, is_wide ? testing::bytes_of(values) : testing::bytes_of(halves)};
     folder.write("model.safetensors", testing::safetensors_bytes({table}));
     const std::unique_ptr<WeightMap> weights = WeightMap::open(folder.path()).value();
     const Embedding here = Embedding::load(*weights, "table", kRows, kDim).value();

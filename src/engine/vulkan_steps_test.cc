@@ -198,15 +198,14 @@ TEST_F(VulkanSteps, FewBytesOfARowAreReadBack) {
   }
 }
 
-// What the host writes for a step is lists of its rows, whatever the model's width, types of weights and layers: rows of
-// tables of embeddings are found on the device.
+// What the host writes for a step is lists of its rows, whatever the model's width, types of weights and layers: rows
+// of tables of embeddings are found on the device.
 TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsWidth) {
   std::map<int64_t, int64_t> bytes_of_width;
   for (const int64_t width : {16, 256}) {
     testing::TestFolder folder;
     TinyBart{.d_model = width, .heads = width / 8, .positions = 96}.write(folder);
-    const std::unique_ptr<LLMEngine> engine =
-        make_engine(*opened().kind, 64, ModelConfig::load(folder.path()).value());
+    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 64, ModelConfig::load(folder.path()).value());
     for (int32_t i = 0; i < 64; ++i) {
       EncoderDecoderInputs inputs;
       inputs.prompt_token_ids = {2};

@@ -10,7 +10,7 @@
 namespace transept {
 namespace {
 
-constexpr uint64_t kShareOfFree = 8;       // of a device's memory, what a table may take
+constexpr uint64_t kShareOfFree = 8;        // of a device's memory, what a table may take
 constexpr int64_t kPlacedAtOnce = 1 << 20;  // numbers
 
 constexpr uint64_t whole_words(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -61,7 +61,7 @@ Embedding Embedding::placed(DeviceMemory& memory) && {
   const WeightFormat& format = table_->format();
   const bool is_of_floats = format == kFloat32Format || format == kFloat16Format || format == kBFloat16Format;
   if (memory.is_host() || !is_of_floats || table_->n() == 0) return std::move(*this);
-  const DType dtype = format == kFloat32Format    ? DType::kFloat32
+  const DType dtype = format == kFloat32Format   ? DType::kFloat32
                       : format == kFloat16Format ? DType::kFloat16
                                                  : DType::kBFloat16;
   const int64_t n = table_->n(), k = table_->k();

@@ -53,8 +53,8 @@ void for_each_listed_row(Context& context, View<int32_t> rows, int64_t n, const 
 template <class Use>
 void for_each_number(const TensorView& table, int64_t row, const Use& use) {
   const int64_t n = table.dim(1);
-  const auto* const from =
-      static_cast<const unsigned char*>(table.raw) + row * table.stride[0] * static_cast<int64_t>(dtype_bytes(table.dtype));
+  const auto* const from = static_cast<const unsigned char*>(table.raw) +
+                           row * table.stride[0] * static_cast<int64_t>(dtype_bytes(table.dtype));
   for (int64_t i = 0; i < n; ++i) {
     if (table.dtype == DType::kFloat32) {
       float value = 0;

@@ -70,7 +70,7 @@ struct ExecutorStats {
   uint64_t bytes_swapped_out = 0;
   uint64_t bytes_swapped_in = 0;
   int64_t num_arena_overflows = 0;
-  StepCounts steps;  // of a device that keeps what it makes of steps
+  StepCounts steps;                   // of a device that keeps what it makes of steps
   std::optional<DeviceUsage> device;  // none: the processor's
   // Of ranks that hold a model together; none: there is one.
   int32_t num_ranks = 0;

@@ -118,7 +118,8 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   for (const PackedLayer& layer : loaded.packed_layers) {
     if (options.device->multiplies(layer.format)) continue;
     return unimplemented(layer.name, ": weights of ", weight_format_name(layer.format.weights), " on ",
-                         options.device->names().text(), ", which multiplies with float32, float16, bfloat16 and int8 alone");
+                         options.device->names().text(),
+                         ", which multiplies with float32, float16, bfloat16 and int8 alone");
   }
   RETURN_IF_ERROR(device.status());
   const ModelSpec& spec = loaded.model->spec();

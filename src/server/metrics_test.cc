@@ -107,9 +107,7 @@ TEST(ServerMetrics, ADeviceIsCountedOnceForAllReplicas) {
   }
   const PrometheusText text = read(metrics, add_up(replicas));
   EXPECT_EQ(text.families().at("transept:device_memory_bytes").type, "gauge");
-  const auto bytes = [&](const char* use) {
-    return text.value("transept:device_memory_bytes", with({{"use", use}}));
-  };
+  const auto bytes = [&](const char* use) { return text.value("transept:device_memory_bytes", with({{"use", use}})); };
   EXPECT_EQ(bytes("weights"), 100);
   EXPECT_EQ(bytes("kv"), 20);
   EXPECT_EQ(bytes("steps"), 3);

@@ -138,7 +138,7 @@ class Device {
   // Whether steps are to be filled with rows that nothing reads, up to a few numbers of rows (rank/row_buckets.h), so
   // that they come again.
   virtual bool keeps_steps() const { return false; }
-  virtual StepCounts step_counts() const { return {}; }  // of all steps so far
+  virtual StepCounts step_counts() const { return {}; }                      // of all steps so far
   virtual std::optional<DeviceUsage> usage() const { return std::nullopt; }  // of the processor none
 };
 
