@@ -229,6 +229,17 @@ std::vector<BufferRange> VulkanTimeline::stage(std::initializer_list<std::span<c
   return ranges;
 }
 
+BufferRange VulkanTimeline::stage_once(std::span<const std::byte> list) {
+  if (in_step_) {
+    for (const StagedList& other : staged_once_) {
+      if (std::ranges::equal(other.bytes, list)) return other.range;
+    }
+  }
+  const BufferRange range = stage({list})[0];
+  if (in_step_) staged_once_.push_back({{list.begin(), list.end()}, range});
+  return range;
+}
+
 // All layers of a spec have the same table: it is there once.
 VulkanTimeline::StagedTable VulkanTimeline::stage_table(std::span<const std::byte> table) {
   CHECK(in_step_ && table.size() % kWord == 0);
@@ -281,6 +292,7 @@ void VulkanTimeline::begin_step() {
   step_upload_.used = 0;
   staged_tables_.clear();
   tables_of_step_.clear();
+  staged_once_.clear();
   counts_ = {};
   host_at_ = thread_seconds();
 }
@@ -374,6 +386,7 @@ void VulkanTimeline::wait_for_all() {
   host_at_.reset();
   if (failure_.ok()) fail(wait(last_));
   once_.clear();
+  staged_once_.clear();
   upload_.used = step_upload_.used = 0;
 }
 

@@ -85,6 +85,10 @@ class VulkanTimeline final {
   // that are recorded before the next call of stage(), copy_in() or recorder(): stage after recorder().
   std::vector<BufferRange> stage(std::initializer_list<std::span<const std::byte>> lists);
 
+  // A list that many ops of a step have, as all layers do: it is there once, and not staged again. Outside of steps as
+  // stage(). Call it behind stage() for the same op.
+  BufferRange stage_once(std::span<const std::byte> list);
+
   // Room for a list that the caller writes through `host`, as stage() has it. Null: after a failure.
   struct StagedRoom {
     BufferRange range;
@@ -187,6 +191,11 @@ class VulkanTimeline final {
     uint64_t begin = 0, size = 0;
   };
   std::vector<Table> tables_of_step_;
+  struct StagedList {
+    std::vector<std::byte> bytes;
+    BufferRange range;
+  };
+  std::vector<StagedList> staged_once_;  // of the open step, those that are still there
   Status failure_;
 };
 

@@ -200,11 +200,12 @@ TEST_F(VulkanSteps, FewBytesOfARowAreReadBack) {
 
 // What the host writes for a step is lists of its rows, whatever the model's width, types of weights and layers: rows
 // of tables of embeddings are found on the device.
-TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsWidth) {
+TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsSize) {
   std::map<int64_t, int64_t> bytes_of_width;
   for (const int64_t width : {16, 256}) {
     testing::TestFolder folder;
-    TinyBart{.d_model = width, .heads = width / 8, .positions = 96}.write(folder);
+    TinyBart{.d_model = width, .heads = width / 8, .decoder_layers = width == 16 ? 1 : 3, .positions = 96}.write(
+        folder);
     const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 64, ModelConfig::load(folder.path()).value());
     for (int32_t i = 0; i < 64; ++i) {
       EncoderDecoderInputs inputs;
@@ -224,9 +225,9 @@ TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsWidth) {
     EXPECT_EQ(after.num_recorded, before.num_recorded);
     bytes_of_width[width] = after.uploaded_bytes - before.uploaded_bytes;
   }
-  EXPECT_EQ(bytes_of_width[256], bytes_of_width[16]);
+  EXPECT_LE(bytes_of_width[256], bytes_of_width[16]) << "blocks differ, so that a table may be there twice";
   EXPECT_GT(bytes_of_width[16], 8 * 64 * 4) << "ids";
-  EXPECT_LT(bytes_of_width[16], 8 * 64 * 256) << "256 bytes a row";
+  EXPECT_LT(bytes_of_width[16], 8 * 64 * 160) << "two lists of attention, and few words more";
 }
 
 // Kernels of a step of one row and of many, a decoder layer: what a model of three layers has more than one of one.
