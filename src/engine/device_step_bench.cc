@@ -74,13 +74,7 @@ void host_of_a_step(benchmark::State& state) {
   state.counters["uploaded_bytes"] = of_one(&StepCounts::uploaded_bytes);
   state.counters["dispatches"] = of_one(&StepCounts::num_dispatches);
 }
-BENCHMARK(host_of_a_step)
-    ->Arg(256)
-    ->Arg(512)
-
-    ->Iterations(10)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(host_of_a_step)->Arg(256)->Arg(512)->Iterations(10)->UseManualTime()->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace transept
