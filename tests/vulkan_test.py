@@ -2,6 +2,7 @@
 Needs build/release/transept."""
 import json
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -123,6 +124,28 @@ class AnswersTest(unittest.TestCase):
             with urllib.request.urlopen(request, timeout=60) as response:
                 texts.add(json.load(response)["choices"][0]["text"])
         self.assertEqual(len(texts), 1)
+        self.check_metrics(url)
+        self.check_state(url)
+
+    def read(self, url, path):
+        with urllib.request.urlopen(url + path, timeout=60) as response:
+            return response.read().decode()
+
+    def check_metrics(self, url):
+        pattern = r'^transept:device_(\w+)\{model_name="[^"]*"(?:,use="(\w+)")?\} (\S+)$'
+        found = {use or name: float(value) for name, use, value in re.findall(pattern, self.read(url, "/metrics"), re.M)}
+        self.assertEqual(set(found), {"weights", "kv", "steps", "own", "transfers", "busy_seconds_total", "submits_total", "read_back_bytes_total"})
+        for name, value in found.items():
+            self.assertGreater(value, 0, name)
+        self.assertGreater(found["weights"], sum(path.stat().st_size for path in (MODELS / "t5-float32").glob("*.safetensors")) / 2)
+        self.assertGreaterEqual(found["read_back_bytes_total"], 6 * 8 * 12)  # of each token what was found
+
+    def check_state(self, url):
+        state = json.loads(self.read(url, "/debug/state"))
+        self.assertIn("llvmpipe", state["device"]["name"])
+        self.assertIn("Mesa", state["device"]["driver"])
+        schema = json.loads(self.read(url, "/openapi.json"))["components"]["schemas"]["DebugState"]["properties"]["device"]
+        self.assertEqual(set(schema["properties"]), set(state["device"]))
 
 
 if __name__ == "__main__":

@@ -143,34 +143,71 @@ def constants(check):
     return passed(found=json.loads(done.stdout))
 
 
-def peers_of(python):
-    """What of the peers this Python has, and with CUDA where it can say so."""
-    code = ("import importlib.util, json\n"
-            "have = [name for name, module in (('ctranslate2', 'ctranslate2'), ('faster-whisper', 'faster_whisper'), ('whispercpp', 'pywhispercpp'))"
-            " if importlib.util.find_spec(module)]\n"
-            "cuda = 0\n"
-            "if 'ctranslate2' in have:\n    import ctranslate2\n    cuda = ctranslate2.get_cuda_device_count()\n"
-            "print(json.dumps({'peers': have, 'cuda': cuda, 'makes': all(map(importlib.util.find_spec, ('numpy', 'safetensors')))}))")
-    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True)
-    return json.loads(done.stdout) if done.returncode == 0 else {"peers": [], "cuda": 0, "makes": False}
+# What a Python has: asked of it, as it need not be this one. A GPU of whisper.cpp shows in what its libraries hold.
+ASK_PEERS = """
+import importlib.util, json
+found = {"makes": all(map(importlib.util.find_spec, ("numpy", "safetensors"))), "cuda": 0, "whispercpp": None, "broken": []}
+found["peers"] = [name for name, module in (("ctranslate2", "ctranslate2"), ("faster-whisper", "faster_whisper"), ("whispercpp", "_pywhispercpp"))
+                  if importlib.util.find_spec(module)]
+for peer, module in (("ctranslate2", "ctranslate2"), ("whispercpp", "_pywhispercpp")):
+    if peer not in found["peers"]:
+        continue
+    try:
+        loaded = importlib.import_module(module)
+    except (ImportError, OSError) as why:
+        found["broken"].append(f"{peer}: {why}")
+        continue
+    if peer == "ctranslate2":
+        found["cuda"] = loaded.get_cuda_device_count()
+        continue
+    paths = {line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps", encoding="utf-8") if "libwhisper" in line or "libggml" in line}
+    held = [open(path, "rb").read() for path in paths]
+    backends = {"Vulkan": b"ggml_backend_vk_reg", "CUDA": b"ggml_backend_cuda_reg"}
+    found["whispercpp"] = [name for name, symbol in backends.items() if any(symbol in library for library in held)]
+print(json.dumps(found))
+"""
+
+
+def peers_of(python, environment=None):
+    """What of the peers this Python has: `peers`, devices of CUDA that CTranslate2 sees, what whisper.cpp is built for."""
+    done = subprocess.run([str(python), "-c", ASK_PEERS], capture_output=True, text=True, env=environment)
+    return json.loads(done.stdout) if done.returncode == 0 else {"peers": [], "cuda": 0, "whispercpp": None, "broken": [], "makes": False}
+
+
+def beside(have):
+    """(peers that run on a card, why the others are left out): on the processor they say nothing about one."""
+    chosen, left_out = [], list(have["broken"])
+    for peer in have["peers"]:
+        if any(why.startswith(f"{peer}: ") for why in left_out):
+            continue
+        if peer == "whispercpp" and have["whispercpp"]:
+            chosen.append(peer)
+        elif peer == "whispercpp":
+            left_out.append("whispercpp: it is built for no GPU")
+        elif have["cuda"]:
+            chosen.append(peer)
+        else:
+            left_out.append(f"{peer}: CTranslate2 sees no CUDA device")
+    return chosen, left_out
 
 
 def workloads(check):
-    """bench/workloads with the device, beside the peers that are installed: CTranslate2's on CUDA where it has a card."""
+    """bench/workloads with the device, beside the peers that are installed and run on a card: CTranslate2 and faster-whisper on
+    CUDA, whisper.cpp on what it is built for."""
     options = check.options
-    have = peers_of(options.python)
+    have = peers_of(options.python, check.environment)
     if not have["makes"]:
         return skipped(f"{options.python} has not numpy and safetensors, which make the checkpoints: --python PYTHON, or ./dev bench --peers before")
     out = options.out / "workloads.json"
-    beside = have["peers"] if have["cuda"] else [peer for peer in have["peers"] if peer == "whispercpp"]
-    command = [options.python, "bench/compare.py", f"--flag=--device={check.device}", "--json", out, "--beside", ",".join(beside) or "none",
+    chosen, left_out = beside(have)
+    command = [options.python, "bench/compare.py", f"--flag=--device={check.device}", "--json", out, "--beside", ",".join(chosen) or "none",
                *(["--filter", options.workloads] if options.workloads else []), *(["--tiny", "--quick"] if options.tiny else [])]
-    environment = {**check.environment, **({"TRANSEPT_PEER_DEVICE": "cuda"} if have["cuda"] else {})}
+    environment = {**check.environment, **({"TRANSEPT_PEER_DEVICE": "cuda" if have["cuda"] else "gpu"} if chosen else {})}
     done = run(command, environment, 6 * 3600)
     if done.returncode != 0:
         return failed((done.stdout + done.stderr).strip()[-800:])
     rows_of = json.loads(out.read_text())
-    return passed(f"beside {', '.join(beside) or 'no peer: none is installed that runs on a card'}", found=rows_of)
+    return passed("; ".join([f"beside {', '.join(chosen) or 'no peer: none is installed that runs on a card'}", *left_out]), found=rows_of)
 
 
 # ---- a server under load

@@ -41,7 +41,8 @@ def table_of_workloads(found):
     for row in found["rows"]:
         for engine, result in row["engines"].items():
             shown = ", ".join(f"{name} {value['median']:.4g}" for name, value in result["figures"].items())
-            lines.append(f"| {row['workload']['name']} | {engine} | {shown} |")
+            named = f"{engine}: {result['version']}" if "version" in result else engine
+            lines.append(f"| {row['workload']['name']} | {named} | {shown} |")
     return lines + [f"\nLeft out: {why}" for why in found["skipped"]]
 
 

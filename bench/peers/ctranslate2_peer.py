@@ -12,7 +12,7 @@ DEVICE = os.environ.get("TRANSEPT_PEER_DEVICE", "cpu")  # cuda: tools/gpu_parts.
 
 
 def version():
-    return f"CTranslate2 {ctranslate2.__version__}"
+    return f"CTranslate2 {ctranslate2.__version__}{'' if DEVICE == 'cpu' else f' on {DEVICE}'}"
 
 
 def dtype(options):

@@ -1,12 +1,11 @@
 """faster-whisper as a peer (run.py): from file to text, loading apart, temperature 0."""
-import ctranslate2
 import faster_whisper
 
 import ctranslate2_peer
 
 
 def version():
-    return f"faster-whisper {faster_whisper.__version__}, CTranslate2 {ctranslate2.__version__}"
+    return f"faster-whisper {faster_whisper.__version__}, {ctranslate2_peer.version()}"
 
 
 dtype, prepare = ctranslate2_peer.dtype, ctranslate2_peer.prepare

@@ -5,6 +5,7 @@ beams are only in whisper_full, which encodes for itself. bench/requirements-whi
 """
 import ctypes
 import importlib.metadata
+import os
 from pathlib import Path
 
 import _pywhispercpp as binding
@@ -16,12 +17,14 @@ import whispercpp_folders
 from shapes import WHISPER_END, WHISPER_MELS, WHISPER_POSITIONS, WHISPER_PROMPT
 
 SAMPLING_RATE = 16000
+USES_GPU = os.environ.get("TRANSEPT_PEER_DEVICE", "cpu") != "cpu"  # the first that it is built for: tools/gpu_parts.py
 NAMES = {"int8": "q8_0", "float16": "f16", "float32": "f32"}
 
 
 def version():
     features = [part.split(" = ")[0].split(":")[-1].strip() for part in binding.whisper_print_system_info().split("|") if part.strip().endswith("= 1")]
-    return f"whisper.cpp {library().whisper_version().decode()}, pywhispercpp {importlib.metadata.version('pywhispercpp')} ({' '.join(features)})"
+    where = " on its GPU" if USES_GPU else ""
+    return f"whisper.cpp {library().whisper_version().decode()}{where}, pywhispercpp {importlib.metadata.version('pywhispercpp')} ({' '.join(features)})"
 
 
 def dtype(options):
@@ -81,7 +84,7 @@ class GreedyWindow:
     def __init__(self, path, options):
         self.library, self.threads = library(), options.threads
         params = self.library.whisper_context_default_params()
-        params.use_gpu, params.flash_attn = False, options.flash_attention == "on"
+        params.use_gpu, params.flash_attn = USES_GPU, options.flash_attention == "on"
         self.context = self.library.whisper_init_from_file_with_params(str(path).encode(), params)
         if not self.context:
             raise RuntimeError(f"whisper.cpp cannot read {path.name}")
@@ -115,7 +118,7 @@ class Full:
     def __init__(self, path, work, options):
         beams, self.threads = work["beam"], options.threads
         params = binding.whisper_context_default_params()
-        params.use_gpu, params.flash_attn = False, options.flash_attention == "on"
+        params.use_gpu, params.flash_attn = USES_GPU, options.flash_attention == "on"
         self.context = binding.whisper_init_from_file_with_params(str(path), params)
         strategies = binding.whisper_sampling_strategy
         self.params = binding.whisper_full_default_params(strategies.WHISPER_SAMPLING_GREEDY if beams == 1 else strategies.WHISPER_SAMPLING_BEAM_SEARCH)

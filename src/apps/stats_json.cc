@@ -118,6 +118,7 @@ Json engine_stats_json(const LoadedModel& model, double elapsed_seconds) {
     json.set("step_replays", executor.steps.num_replayed);
     json.set("step_host_seconds", executor.steps.host_seconds);
     json.set("step_dispatches", executor.steps.num_dispatches);
+    json.set("step_uploaded_bytes", executor.steps.uploaded_bytes);
     json.set("step_read_back_bytes", executor.steps.read_back_bytes);
   }
   const int32_t num_cached = blocks.cache_counts().num_blocks + blocks.num_idle_prefix_blocks();

@@ -72,6 +72,10 @@ void add(const ExecutorStats& more, ExecutorStats& sum) {
   sum.bytes_swapped_in += more.bytes_swapped_in;
   sum.num_arena_overflows += more.num_arena_overflows;
   sum.steps += more.steps;
+  // All replicas share one device, and each says what it was when its last step ended.
+  if (more.device.has_value() && sum.device.has_value() && more.device->num_submits > sum.device->num_submits) {
+    sum.device = more.device;
+  }
 }
 
 }  // namespace

@@ -60,27 +60,72 @@ struct Product {
     if (first + columns > n || range.size != (uint64_t{rows - 1} * stride + columns) * kWord) return std::nullopt;
     return static_cast<uint32_t>(first);
   }
+};
 
-  // With a tail of these arguments, and of operands behind y.
-  RecordedOp with(ProductTail tail, std::initializer_list<uint32_t> arguments, std::initializer_list<BufferRange> more,
-                  const BufferRange& arrivals) const {
-    std::array<uint32_t, kMaxArgumentBytes / kWord> words{};
-    size_t count = 0;
-    for (const size_t i : {0, 1, 2, 3, 4, 6, 7}) words[count++] = argument(op, i);
-    for (const uint32_t value : arguments) words[count++] = value;
-    std::vector<BufferRange> operands(op.operands.begin(), op.operands.end() - 2);
-    operands.push_back(y);
-    operands.insert(operands.end(), more);
-    operands.push_back({arrivals.buffer, arrivals.begin, op.grid.y * kWord});
-    return {.kind = RecordedOp::Kind::kKernel,
-            .kernel = &kProductTailKernels[format][static_cast<size_t>(tail)],
-            .arguments = Few<std::byte, kMaxArgumentBytes>(std::as_bytes(std::span(words).first(count))),
-            .operands = Few<BufferRange, kMaxOperands>(operands),
-            .grid = op.grid};
+// What a product does behind its rows: arguments, and operands behind y. A rounding behind it may take `made`.
+struct Tail {
+  ProductTail kind;
+  Few<uint32_t, 8> arguments;
+  Few<BufferRange, 4> operands;
+  BufferRange made;
+  uint32_t made_stride = 0, made_columns = 0;
+};
+
+// A rounding of rows behind a product or attention (record_round_rows()).
+struct Rounding {
+  uint32_t columns, stride, inputs;
+  BufferRange x, q, codes;
+
+  // Behind the first `count` ops, of all rows that they make, into memory that none of their operands has. None: it is
+  // no rounding, or of others.
+  static std::optional<Rounding> of(std::span<const RecordedOp> ops, size_t count, uint32_t rows,
+                                    const BufferRange& made, uint32_t stride, uint32_t columns) {
+    if (ops.size() <= count) return std::nullopt;
+    const RecordedOp& op = ops[count];
+    if (op.kernel != &kRoundRowsKernel || op.grid.x != rows) return std::nullopt;
+    Rounding rounding{argument(op, 0), argument(op, 1), argument(op, 2),
+                      op.operands[0],  op.operands[1],  op.operands[2]};
+    if (rounding.x != made || rounding.columns != columns || rounding.stride != stride) return std::nullopt;
+    for (const RecordedOp& before : ops.first(count)) {
+      for (const BufferRange& operand : before.operands) {
+        if (overlap(operand, rounding.q) || overlap(operand, rounding.codes)) return std::nullopt;
+      }
+    }
+    return rounding;
   }
 };
 
-std::optional<RecordedOp> with_norm(const Product& product, const RecordedOp& norm, const BufferRange& arrivals) {
+RecordedOp with(const Product& product, const Tail* tail, const Rounding* rounding, const BufferRange& arrivals) {
+  const RecordedOp& op = product.op;
+  std::array<uint32_t, kMaxArgumentBytes / kWord> words{};
+  size_t count = 0;
+  for (const size_t i : {0, 1, 2, 3, 4, 6, 7}) words[count++] = argument(op, i);
+  std::vector<BufferRange> operands(op.operands.begin(), op.operands.end() - 2);
+  operands.push_back(product.y);
+  const KernelSpec* kernel = nullptr;
+  if (tail != nullptr) {
+    for (const uint32_t value : tail->arguments) words[count++] = value;
+    operands.insert(operands.end(), tail->operands.begin(), tail->operands.end());
+    kernel = &kProductTailKernels[product.format][static_cast<size_t>(tail->kind)];
+  }
+  if (rounding != nullptr) {
+    words[count++] = rounding->inputs;
+    operands.insert(operands.end(), {rounding->q, rounding->codes});
+    const RoundedTail kind = tail == nullptr                         ? RoundedTail::kNone
+                             : tail->kind == ProductTail::kLayerNorm ? RoundedTail::kLayerNorm
+                             : tail->kind == ProductTail::kRmsNorm   ? RoundedTail::kRmsNorm
+                                                                     : RoundedTail::kGate;
+    kernel = &kProductRoundKernels[static_cast<size_t>(kind)];
+  }
+  operands.push_back({arrivals.buffer, arrivals.begin, op.grid.y * kWord});
+  return {.kind = RecordedOp::Kind::kKernel,
+          .kernel = kernel,
+          .arguments = Few<std::byte, kMaxArgumentBytes>(std::as_bytes(std::span(words).first(count))),
+          .operands = Few<BufferRange, kMaxOperands>(operands),
+          .grid = op.grid};
+}
+
+std::optional<Tail> norm_of(const Product& product, const RecordedOp& norm) {
   const bool is_layer = norm.kernel == &kLayerNormKernel;
   if (!is_layer && norm.kernel != &kRmsNormKernel) return std::nullopt;
   const BufferRange &gain = norm.operands[1], &normed = norm.operands[norm.operands.size() - 1];
@@ -89,14 +134,18 @@ std::optional<RecordedOp> with_norm(const Product& product, const RecordedOp& no
   if (argument(norm, 0) != product.n || norm.grid.x != product.rows) return std::nullopt;
   const bool is_in_place = normed == product.y && normed_stride == product.y_stride;
   if (!is_in_place && product.touches(normed)) return std::nullopt;
-  const std::initializer_list<uint32_t> arguments = {normed_stride, argument(norm, 3)};
-  if (overlap(gain, product.y)) return std::nullopt;
-  if (!is_layer) return product.with(ProductTail::kRmsNorm, arguments, {gain, normed}, arrivals);
-  if (overlap(norm.operands[2], product.y)) return std::nullopt;
-  return product.with(ProductTail::kLayerNorm, arguments, {gain, norm.operands[2], normed}, arrivals);
+  if (overlap(gain, product.y) || (is_layer && overlap(norm.operands[2], product.y))) return std::nullopt;
+  Tail tail{.kind = is_layer ? ProductTail::kLayerNorm : ProductTail::kRmsNorm,
+            .arguments = {normed_stride, argument(norm, 3)},
+            .operands = {gain, normed},
+            .made = normed,
+            .made_stride = normed_stride,
+            .made_columns = product.n};
+  if (is_layer) tail.operands = {gain, norm.operands[2], normed};
+  return tail;
 }
 
-std::optional<RecordedOp> with_write_kv(const Product& product, const RecordedOp& write, const BufferRange& arrivals) {
+std::optional<Tail> write_kv_of(const Product& product, const RecordedOp& write) {
   const std::optional<size_t> type = index_in(kWriteKvKernels, write);
   if (!type.has_value()) return std::nullopt;
   const uint32_t head_dim = argument(write, 0), kv_heads = write.grid.y, width = kv_heads * head_dim;
@@ -106,13 +155,14 @@ std::optional<RecordedOp> with_write_kv(const Product& product, const RecordedOp
   if (argument(write, 2) != head_dim || argument(write, 4) != head_dim) return std::nullopt;
   const BufferRange &slots = write.operands[2], &cache = write.operands[3];
   if (product.touches(cache) || overlap(slots, product.y)) return std::nullopt;
-  const auto tail = static_cast<ProductTail>(static_cast<size_t>(ProductTail::kWriteKv) + *type);
-  return product.with(
-      tail, {*k_first, *v_first, kv_heads, head_dim, argument(write, 5), argument(write, 6), argument(write, 7)},
-      {slots, cache}, arrivals);
+  return Tail{
+      .kind = static_cast<ProductTail>(static_cast<size_t>(ProductTail::kWriteKv) + *type),
+      .arguments = {*k_first, *v_first, kv_heads, head_dim, argument(write, 5), argument(write, 6), argument(write, 7)},
+      .operands = {slots, cache},
+      .made = {}};
 }
 
-std::optional<RecordedOp> with_gate(const Product& product, const RecordedOp& gated, const BufferRange& arrivals) {
+std::optional<Tail> gate_of(const Product& product, const RecordedOp& gated) {
   if (gated.kernel != &kGatedActivationKernel || gated.grid.y != product.rows) return std::nullopt;
   const uint32_t width = argument(gated, 0);
   std::array<std::optional<uint32_t>, 3> firsts;
@@ -124,17 +174,47 @@ std::optional<RecordedOp> with_gate(const Product& product, const RecordedOp& ga
   for (const uint32_t read : {gate, x}) {
     if (made != read && made < read + width && read < made + width) return std::nullopt;
   }
-  return product.with(ProductTail::kGate, {width, gate, x, made, argument(gated, 4)}, {}, arrivals);
+  return Tail{.kind = ProductTail::kGate,
+              .arguments = {width, gate, x, made, argument(gated, 4)},
+              .operands = {},
+              .made = gated.operands[2],
+              .made_stride = product.y_stride,
+              .made_columns = width};
 }
 
-std::optional<RecordedOp> with_tail(const RecordedOp& first, const RecordedOp& second, const FusionRoom& room) {
-  if (second.kind != RecordedOp::Kind::kKernel) return std::nullopt;
-  const std::optional<Product> product = Product::of(first);
-  if (!product.has_value() || first.grid.y > room.arrivals.size / kWord) return std::nullopt;
-  for (const auto& with : {with_norm, with_write_kv, with_gate}) {
-    std::optional<RecordedOp> op = with(*product, second, room.arrivals);
-    if (op.has_value() && op->operands.size() <= room.max_operands) return op;
+std::optional<Tail> tail_of(const Product& product, const RecordedOp& op) {
+  if (op.kind != RecordedOp::Kind::kKernel) return std::nullopt;
+  for (const auto& of : {norm_of, write_kv_of, gate_of}) {
+    if (std::optional<Tail> tail = of(product, op); tail.has_value()) return tail;
   }
+  return std::nullopt;
+}
+
+// A fused op, and of how many ops it is.
+struct Fused {
+  RecordedOp op;
+  size_t count = 0;
+};
+
+// REQUIRES: ops are not empty.
+std::optional<Fused> with_tail(std::span<const RecordedOp> ops, const FusionRoom& room) {
+  const std::optional<Product> product = Product::of(ops[0]);
+  if (!product.has_value() || ops[0].grid.y > room.arrivals.size / kWord) return std::nullopt;
+  const std::optional<Tail> tail = ops.size() > 1 ? tail_of(*product, ops[1]) : std::nullopt;
+  const Tail* const behind = tail.has_value() ? &*tail : nullptr;
+  const size_t count = behind != nullptr ? 2 : 1;
+  std::optional<Rounding> rounding;
+  if (product->format == std::size(kProductKernels)) {  // int8
+    rounding = behind == nullptr
+                   ? Rounding::of(ops, count, product->rows, product->y, product->y_stride, product->n)
+                   : Rounding::of(ops, count, product->rows, behind->made, behind->made_stride, behind->made_columns);
+  }
+  const auto fits = [&](const RecordedOp& op) { return op.operands.size() <= room.max_operands; };
+  if (rounding.has_value()) {
+    if (RecordedOp op = with(*product, behind, &*rounding, room.arrivals); fits(op)) return Fused{op, count + 1};
+  }
+  if (behind == nullptr) return std::nullopt;
+  if (RecordedOp op = with(*product, behind, nullptr, room.arrivals); fits(op)) return Fused{op, count};
   return std::nullopt;
 }
 
@@ -149,8 +229,7 @@ struct NormBehind {
 
 std::optional<NormBehind> norm_behind(const RecordedOp& attention, const Product& product, const RecordedOp& norm) {
   if (norm.kind != RecordedOp::Kind::kKernel) return std::nullopt;
-  const std::optional<RecordedOp> fused = with_norm(product, norm, {});  // what it asks for holds here, too
-  if (!fused.has_value()) return std::nullopt;
+  if (!norm_of(product, norm).has_value()) return std::nullopt;  // what it asks for holds here, too
   NormBehind behind{.kind = norm.kernel == &kLayerNormKernel ? kLayerNorm : kRmsNorm,
                     .stride = argument(norm, 2),
                     .epsilon = argument(norm, 3),
@@ -215,26 +294,54 @@ struct AttentionOut {
   }
 };
 
+std::optional<Fused> with_product(std::span<const RecordedOp> ops, const FusionRoom& room) {
+  if (ops.size() < 2) return std::nullopt;
+  const auto attention = AttentionOut::of(ops[0], ops[1], room);
+  if (!attention.has_value()) return std::nullopt;
+  std::optional<NormBehind> norm;
+  if (ops.size() > 2) norm = norm_behind(ops[0], attention->product, ops[2]);
+  return Fused{attention->fused(norm.value_or(NormBehind()), room), norm.has_value() ? size_t{3} : size_t{2}};
+}
+
+// Attention with the rounding of what it gives.
+std::optional<Fused> with_rounding(std::span<const RecordedOp> ops, const FusionRoom& room) {
+  const RecordedOp& attention = ops[0];
+  if (ops.size() < 2 || attention.kind != RecordedOp::Kind::kKernel) return std::nullopt;
+  const std::optional<size_t> type = index_in(kAttentionKernels, attention);
+  if (!type.has_value() || attention.grid.x > room.arrivals.size / kWord) return std::nullopt;
+  const KernelSpec& kernel = kAttentionRoundKernels[*type];
+  const uint32_t head_dim = argument(attention, 5);
+  const BufferRange& out = attention.operands[attention.operands.size() - 1];
+  const auto rounding =
+      Rounding::of(ops, 1, attention.grid.x, out, argument(attention, 2), attention.grid.y * head_dim);
+  const bool is_dense = argument(attention, 3) == head_dim;
+  if (!rounding.has_value() || !is_dense || kernel.operands.size() > room.max_operands) return std::nullopt;
+  std::array<uint32_t, kMaxArgumentBytes / kWord> words{};
+  size_t count = attention.arguments.size() / kWord;
+  for (size_t i = 0; i < count; ++i) words[i] = argument(attention, i);
+  words[count++] = rounding->inputs;
+  std::vector<BufferRange> operands(attention.operands.begin(), attention.operands.end());
+  operands.insert(operands.end(), {rounding->q, rounding->codes});
+  operands.push_back({room.arrivals.buffer, room.arrivals.begin, attention.grid.x * kWord});
+  return Fused{{.kind = RecordedOp::Kind::kKernel,
+                .kernel = &kernel,
+                .arguments = Few<std::byte, kMaxArgumentBytes>(std::as_bytes(std::span(words).first(count))),
+                .operands = Few<BufferRange, kMaxOperands>(operands),
+                .grid = attention.grid},
+               2};
+}
+
 }  // namespace
 
 std::vector<RecordedOp> fuse_ops(std::span<const RecordedOp> ops, const FusionRoom& room) {
   std::vector<RecordedOp> result;
   result.reserve(ops.size());
   while (!ops.empty()) {
-    size_t count = 1;
-    std::optional<RecordedOp> op;
-    if (ops.size() > 1) {
-      if (const auto attention = AttentionOut::of(ops[0], ops[1], room); attention.has_value()) {
-        std::optional<NormBehind> norm;
-        if (ops.size() > 2) norm = norm_behind(ops[0], attention->product, ops[2]);
-        op = attention->fused(norm.value_or(NormBehind()), room);
-        count = norm.has_value() ? 3 : 2;
-      } else if (op = with_tail(ops[0], ops[1], room); op.has_value()) {
-        count = 2;
-      }
-    }
-    result.push_back(op.has_value() ? *op : ops[0]);
-    ops = ops.subspan(count);
+    std::optional<Fused> fused = with_product(ops, room);
+    if (!fused.has_value()) fused = with_rounding(ops, room);
+    if (!fused.has_value()) fused = with_tail(ops, room);
+    result.push_back(fused.has_value() ? fused->op : ops[0]);
+    ops = ops.subspan(fused.has_value() ? fused->count : 1);
   }
   return result;
 }

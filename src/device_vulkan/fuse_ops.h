@@ -1,7 +1,8 @@
 // Fewer kernels for the same ops: before recorded ops are submitted, neighbours become one kernel. A product and the op
 // behind it that takes its rows (kernels/tail.glsl): a norm of y, a gated activation of its columns, or the writing of
-// keys and values of them. Attention, the product of what it gives, and a norm of that (kernels/attention.comp). All
-// that they write is written, with the same bits. Pure.
+// keys and values of them. Attention, the product of what it gives, and a norm of that (kernels/attention.comp). Behind
+// any of these but the last the rounding of what it gives, for the next product of int8 weights (kernels/round.glsl).
+// All that they write is written, with the same bits. Pure.
 //
 // Models, layers and what is compared to find a recording again (recording/kept_recordings.h) do not know of it.
 #pragma once

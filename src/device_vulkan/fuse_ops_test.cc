@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "device_vulkan/kernels.h"
@@ -17,7 +18,7 @@ namespace {
 constexpr uint32_t kInputs = 72, kHeads = 2, kHeadDim = 20, kBlockSize = 4, kBlocks = 40;
 constexpr KvType kTypes[] = {KvType::kFloat32, KvType::kFloat16, KvType::kBFloat16, KvType::kInt8};
 
-enum class Behind : uint8_t { kLayerNorm, kRmsNorm, kNormInPlace, kWriteKv, kGate };
+enum class Behind : uint8_t { kLayerNorm, kRmsNorm, kNormInPlace, kWriteKv, kGate, kNothing };
 // Behind a product that is behind attention.
 enum class Norm : uint8_t { kNone, kLayer, kRms, kInPlace };
 
@@ -26,6 +27,7 @@ struct Case {
   Behind behind = Behind::kLayerNorm;
   uint32_t rows = 1;
   KvType type = KvType::kFloat32;
+  std::optional<InputRounding> rounds = {};  // what is made is rounded, too
 };
 
 struct AttentionCase {
@@ -33,6 +35,7 @@ struct AttentionCase {
   KvType type = KvType::kFloat32;
   uint32_t rows = 1, heads = 5, head_dim = 64, columns = 70;
   Norm norm = Norm::kInPlace;
+  std::optional<InputRounding> rounds = {};  // what attention gives, and no product
 };
 
 // Ops over memory of a timeline, the same for the same seed.
@@ -96,6 +99,16 @@ class Ops final {
     return w;
   }
 
+  // Room for what is rounded of rows; before ops are recorded, as its content is copied.
+  std::optional<DeviceRoundedRows> room_for(uint32_t rows, uint32_t columns, std::optional<InputRounding> inputs) {
+    if (!inputs.has_value()) return std::nullopt;
+    const uint64_t words = DeviceRoundedRows::q_words(rows, columns, *inputs);
+    return DeviceRoundedRows{put_words(words), put_words(2 * rows), rows, columns, *inputs};
+  }
+  void round(const DeviceMatrix& x, const std::optional<DeviceRoundedRows>& rounded) {
+    if (rounded.has_value()) record_round_rows(timeline_.recorder(), x, *rounded);
+  }
+
   // Of rows with up to 200 keys, in blocks that hold numbers of their type.
   void record(const AttentionCase& c) {
     constexpr uint32_t kTokens = 8, kMostKeys = 200, kTable = kMostKeys / kTokens;
@@ -116,8 +129,10 @@ class Ops final {
     const DeviceEpilogue epilogue{.bias = floats(c.columns), .residual = y};
     const DeviceMatrix normed = matrix(c.rows, c.columns, 1);
     const BufferRange gain = floats(c.columns), shift = floats(c.columns);
+    const auto rounded = room_for(c.rows, width, c.rounds);
     record_attention(timeline_.recorder(), {.q = q, .out = out, .heads = c.heads, .scale = 0.2f, .rows = list}, kv,
                      table);
+    if (rounded.has_value()) return round(out, rounded);
     record_product(timeline_.recorder(), out, w, epilogue, y);
     if (c.norm == Norm::kLayer) record_layer_norm(timeline_.recorder(), y, gain, shift, 1e-3f, normed);
     if (c.norm == Norm::kInPlace) record_layer_norm(timeline_.recorder(), y, gain, shift, 1e-3f, y);
@@ -131,15 +146,22 @@ class Ops final {
       case Behind::kRmsNorm: {
         const DeviceMatrix y = matrix(c.rows, 70), normed = matrix(c.rows, 70, 1);
         const BufferRange gain = floats(70), shift = floats(70);
+        const auto rounded = room_for(c.rows, 70, c.rounds);
         product(c, y, true);
-        if (c.behind == Behind::kRmsNorm) return record_rms_norm(timeline_.recorder(), y, gain, 1e-3f, normed);
-        return record_layer_norm(timeline_.recorder(), y, gain, shift, 1e-3f, normed);
+        if (c.behind == Behind::kRmsNorm) {
+          record_rms_norm(timeline_.recorder(), y, gain, 1e-3f, normed);
+        } else {
+          record_layer_norm(timeline_.recorder(), y, gain, shift, 1e-3f, normed);
+        }
+        return round(normed, rounded);
       }
       case Behind::kNormInPlace: {
         const DeviceMatrix y = matrix(c.rows, 70);
         const BufferRange gain = floats(70), shift = floats(70);
+        const auto rounded = room_for(c.rows, 70, c.rounds);
         product(c, y, true);
-        return record_layer_norm(timeline_.recorder(), y, gain, shift, 1e-3f, y);
+        record_layer_norm(timeline_.recorder(), y, gain, shift, 1e-3f, y);
+        return round(y, rounded);
       }
       case Behind::kWriteKv: {
         const DeviceMatrix y = matrix(c.rows, 3 * width);
@@ -156,9 +178,17 @@ class Ops final {
       }
       case Behind::kGate: {
         const DeviceMatrix y = matrix(c.rows, 2 * width);
+        const auto rounded = room_for(c.rows, width, c.rounds);
         product(c, y, false);
-        return record_gated_activation(timeline_.recorder(), Activation::kGelu, y.slice(0, width),
-                                       y.slice(width, 2 * width), y.slice(0, width));
+        record_gated_activation(timeline_.recorder(), Activation::kGelu, y.slice(0, width), y.slice(width, 2 * width),
+                                y.slice(0, width));
+        return round(y.slice(0, width), rounded);
+      }
+      case Behind::kNothing: {
+        const DeviceMatrix y = matrix(c.rows, 70);
+        const auto rounded = room_for(c.rows, 70, c.rounds);
+        product(c, y, false);
+        return round(y, rounded);
       }
     }
   }
@@ -246,6 +276,27 @@ TEST_P(VulkanFusedOpsTest, AttentionWithItsProductAndNorm) {
   }
 }
 
+// Of int8 products, in each way that inputs are rounded; of 70 and 40 columns, of which 2 and 0 are left of a word.
+TEST_P(VulkanFusedOpsTest, RoundingsBehindWhatMakesTheirRows) {
+  uint32_t seed = 1;
+  for (const InputRounding inputs : {InputRounding::kUsual, InputRounding::kWide, InputRounding::kOutliers}) {
+    for (const uint32_t rows : {1u, 21u}) {
+      for (const Behind behind :
+           {Behind::kLayerNorm, Behind::kRmsNorm, Behind::kNormInPlace, Behind::kGate, Behind::kNothing}) {
+        SCOPED_TRACE(
+            str_cat("inputs ", static_cast<int>(inputs), ", behind ", static_cast<int>(behind), ", ", rows, " rows"));
+        compare(Case{.format = 3, .behind = behind, .rows = rows, .rounds = inputs}, ++seed,
+                behind == Behind::kNothing ? 1 : 2);
+      }
+      for (const KvType type : kTypes) {
+        SCOPED_TRACE(
+            str_cat("inputs ", static_cast<int>(inputs), ", KV ", static_cast<int>(type), ", ", rows, " rows"));
+        compare(AttentionCase{.type = type, .rows = rows, .heads = 3, .head_dim = 20, .rounds = inputs}, ++seed);
+      }
+    }
+  }
+}
+
 // Each time from counts that the last run has left 0.
 TEST_P(VulkanFusedOpsTest, CountsAreReadyForTheNextRun) {
   std::vector<std::vector<std::byte>> results[2];
@@ -256,6 +307,8 @@ TEST_P(VulkanFusedOpsTest, CountsAreReadyForTheNextRun) {
       timeline->begin_step();
       for (const uint32_t rows : {64u, 3u, 17u}) ops.record(Case{1, Behind::kNormInPlace, rows});
       ops.record(AttentionCase{.rows = 6});
+      ops.record(AttentionCase{.rows = 6, .rounds = InputRounding::kUsual});
+      ops.record(Case{.format = 3, .behind = Behind::kGate, .rows = 19, .rounds = InputRounding::kUsual});
       (void)timeline->end_step();
     }
     results[fuses] = ops.all();
@@ -380,6 +433,74 @@ TEST_F(FuseOps, AttentionWithAllThatItGives) {
   room_.sums = floats(10, 1024);
   attend(4, mixed), product(mixed, y, y), norm(y, y);
   EXPECT_EQ(fused(), Names{"attention_out_float32"});
+}
+
+TEST_F(FuseOps, RoundingsOfAllThatIsMade) {
+  const DeviceMatrix y = matrix(3);
+  const auto rounded = [](uint32_t q, uint32_t codes, uint32_t columns = kColumns) {
+    const uint64_t words = DeviceRoundedRows::q_words(kRows, columns, InputRounding::kUsual);
+    return DeviceRoundedRows{floats(q, words), floats(codes, 2 * kRows), kRows, columns, InputRounding::kUsual};
+  };
+  const auto int8_product = [&](const DeviceMatrix& residual) {
+    const DeviceInt8Weights w{floats(24, 32 * 64 / 4), floats(25, 32), floats(26, 32), kColumns, kColumns};
+    record_product(recorder_, rounded(20, 21), w, {.residual = residual}, y);
+  };
+  const auto round = [&](const DeviceMatrix& x, uint32_t q, uint32_t codes) {
+    record_round_rows(recorder_, x, rounded(q, codes, x.columns));
+    return fused();
+  };
+  int8_product(y), norm(y, y);
+  EXPECT_EQ(round(y, 22, 23), Names{"product_int8_layer_norm_round"});
+  int8_product({});
+  EXPECT_EQ(round(y, 22, 23), Names{"product_int8_round"});
+  int8_product(matrix(7));
+  EXPECT_EQ(round(y, 22, 23), (Names{"product_int8", "round_rows"})) << "what is added is not y";
+  int8_product(y), norm(y, matrix(6));
+  EXPECT_EQ(round(y, 22, 23), (Names{"product_int8_layer_norm", "round_rows"})) << "of what is not normalised";
+  int8_product(y), norm(y, y);
+  EXPECT_EQ(round(y, 20, 23), (Names{"product_int8_layer_norm", "round_rows"})) << "over rows that are still read";
+  int8_product(y), norm(y, y);
+  EXPECT_EQ(round(y, 22, 21), (Names{"product_int8_layer_norm", "round_rows"})) << "over codes that are still read";
+  int8_product(y), norm(y, y);
+  EXPECT_EQ(round(y, 22, 5), (Names{"product_int8_layer_norm", "round_rows"})) << "over what the norm adds";
+  int8_product(y), norm(y, y);
+  EXPECT_EQ(round(y.slice(0, 16), 22, 23), (Names{"product_int8_layer_norm", "round_rows"})) << "of some columns";
+  int8_product(y), norm(y, y);
+  record_round_rows(recorder_, DeviceMatrix::dense(BufferId{3}, kRows - 1, kColumns),
+                    {floats(22, 7 * 8), floats(23, 14), kRows - 1, kColumns, InputRounding::kUsual});
+  EXPECT_EQ(fused(), (Names{"product_int8_layer_norm", "round_rows"})) << "of some rows";
+  product(matrix(1), y), norm(y, y);
+  EXPECT_EQ(round(y, 22, 23), (Names{"product_float32_layer_norm", "round_rows"})) << "behind other weights";
+  room_.max_operands = 12;
+  int8_product(y), norm(y, y);
+  EXPECT_EQ(round(y, 22, 23), (Names{"product_int8_layer_norm", "round_rows"})) << "13 operands";
+}
+
+TEST_F(FuseOps, RoundingsOfAllHeads) {
+  constexpr uint32_t kWidth = 64;
+  const DeviceMatrix mixed = matrix(8, kWidth);
+  const auto attend = [&](const DeviceMatrix& out) {
+    const DeviceKv kv{floats(6, 65536), 4, 16, 8192, 1, kWidth / 4};
+    record_attention(recorder_, {.q = matrix(7, kWidth), .out = out, .heads = 4, .rows = floats(11, 8 * kRows)}, kv,
+                     floats(12, 4));
+  };
+  const auto round = [&](const DeviceMatrix& x, uint32_t q) {
+    const uint64_t words = DeviceRoundedRows::q_words(kRows, x.columns, InputRounding::kUsual);
+    record_round_rows(recorder_, x, {floats(q, words), floats(23, 2 * kRows), kRows, x.columns, InputRounding::kUsual});
+    return fused();
+  };
+  const Names apart = {"attention", "round_rows"};
+  attend(mixed);
+  EXPECT_EQ(round(mixed, 22), Names{"attention_round"});
+  attend(mixed);
+  EXPECT_EQ(round(mixed.slice(0, 32), 22), apart) << "of two heads";
+  attend(mixed);
+  EXPECT_EQ(round(matrix(13, kWidth), 22), apart) << "of something else";
+  attend(mixed);
+  EXPECT_EQ(round(mixed, 7), apart) << "over queries";
+  room_.arrivals = floats(9, kRows - 1);
+  attend(mixed);
+  EXPECT_EQ(round(mixed, 22), apart) << "a count for each row";
 }
 
 TEST_F(FuseOps, GatesOfItsColumns) {

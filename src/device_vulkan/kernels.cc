@@ -30,6 +30,10 @@ constexpr Use kRmsNormTailInt8[] = {R, R, R, R, R, R, RW, R, W, RW};
 constexpr Use kWriteKvTailInt8[] = {R, R, R, R, R, R, RW, R, W, RW};
 constexpr Use kMergeKvTailInt8[] = {R, R, R, R, R, R, RW, R, RW, RW};
 constexpr Use kGateTailInt8[] = {R, R, R, R, R, R, RW, RW};
+constexpr Use kLayerNormRound[] = {R, R, R, R, R, R, RW, R, R, RW, W, W, RW};
+constexpr Use kRmsNormRound[] = {R, R, R, R, R, R, RW, R, RW, W, W, RW};
+constexpr Use kPlainRound[] = {R, R, R, R, R, R, RW, W, W, RW};
+constexpr Use kAttentionRoundUses[] = {R, R, R, R, R, R, RW, W, W, RW};
 // Attention's; weights, bias, y, gain, shift, what is normalised, sums, arrivals.
 constexpr Use kAttentionOutUses[] = {R, R, R, R, R, R, W, R, R, RW, R, R, W, RW, RW};
 
@@ -88,9 +92,21 @@ const KernelSpec kProductTailKernels[4][kNumTails] = {{{"product_float32_layer_n
                                                        {"product_int8_write_kv_bfloat16", kMergeKvTailInt8, words(14)},
                                                        {"product_int8_write_kv_int8", kMergeKvTailInt8, words(14)},
                                                        {"product_int8_gate", kGateTailInt8, words(12)}}};
+const KernelSpec kProductRoundKernels[kNumRoundedTails] = {
+    {"product_int8_layer_norm_round", kLayerNormRound, words(10)},
+    {"product_int8_rms_norm_round", kRmsNormRound, words(10)},
+    {"product_int8_gate_round", kPlainRound, words(13)},
+    {"product_int8_round", kPlainRound, words(8)}};
+const KernelSpec kAttentionRoundKernels[4] = {{"attention_round", kAttentionRoundUses, words(22)},
+                                              {"attention_float16_round", kAttentionRoundUses, words(22)},
+                                              {"attention_bfloat16_round", kAttentionRoundUses, words(22)},
+                                              {"attention_int8_round", kAttentionRoundUses, words(22)}};
 const KernelSpec kGatherRowsKernels[3] = {{"gather_rows_float32", kTwoToOne, words(5)},
                                           {"gather_rows_float16", kTwoToOne, words(5)},
                                           {"gather_rows_bfloat16", kTwoToOne, words(5)}};
+const KernelSpec kAddGatheredRowsKernels[3] = {{"add_gathered_rows_float32", kTwoIntoOne, words(5)},
+                                               {"add_gathered_rows_float16", kTwoIntoOne, words(5)},
+                                               {"add_gathered_rows_bfloat16", kTwoIntoOne, words(5)}};
 
 const KernelSpec kWriteKvKernels[4] = {{"write_kv", kWriteKvUses, words(8)},
                                        {"write_kv_float16", kMergeKvUses, words(8)},
@@ -162,6 +178,14 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(attention_int8_out_float32, kAttentionOutKernels[3][0]),
                                          SHADER(attention_int8_out_float16, kAttentionOutKernels[3][1]),
                                          SHADER(attention_int8_out_bfloat16, kAttentionOutKernels[3][2]),
+                                         SHADER(attention_round, kAttentionRoundKernels[0]),
+                                         SHADER(attention_float16_round, kAttentionRoundKernels[1]),
+                                         SHADER(attention_bfloat16_round, kAttentionRoundKernels[2]),
+                                         SHADER(attention_int8_round, kAttentionRoundKernels[3]),
+                                         SHADER(product_int8_layer_norm_round, kProductRoundKernels[0]),
+                                         SHADER(product_int8_rms_norm_round, kProductRoundKernels[1]),
+                                         SHADER(product_int8_gate_round, kProductRoundKernels[2]),
+                                         SHADER(product_int8_round, kProductRoundKernels[3]),
                                          SHADER(capture, kCaptureKernels[0]),
                                          SHADER(capture_float16, kCaptureKernels[1]),
                                          SHADER(capture_bfloat16, kCaptureKernels[2]),
@@ -180,7 +204,10 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(round_heads, kRoundHeadsKernel),
                                          SHADER(gather_rows_float32, kGatherRowsKernels[0]),
                                          SHADER(gather_rows_float16, kGatherRowsKernels[1]),
-                                         SHADER(gather_rows_bfloat16, kGatherRowsKernels[2])};
+                                         SHADER(gather_rows_bfloat16, kGatherRowsKernels[2]),
+                                         SHADER(add_gathered_rows_float32, kAddGatheredRowsKernels[0]),
+                                         SHADER(add_gathered_rows_float16, kAddGatheredRowsKernels[1]),
+                                         SHADER(add_gathered_rows_bfloat16, kAddGatheredRowsKernels[2])};
 #undef TAILS
 #undef SHADER
   return shaders;

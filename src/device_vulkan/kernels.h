@@ -23,7 +23,7 @@ extern const KernelSpec kLayerNormKernel, kRmsNormKernel, kRowSumsKernel, kMeanK
     kGatedActivationKernel, kAddRowsKernel, kRopeKernel, kTransposeKernel, kChooseKernel, kRoundRowsKernel,
     kProductInt8Kernel, kRoundHeadsKernel, kLookAtScoresKernel;
 // By format: float32, float16, bfloat16.
-extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3];
+extern const KernelSpec kProductKernels[3], kGatherRowsKernels[3], kAddGatheredRowsKernels[3];
 // Products with what is behind them (kernels/tail.glsl), by format: those of kProductKernels, then int8. A tail:
 enum class ProductTail : uint8_t {
   kLayerNorm,
@@ -36,6 +36,12 @@ enum class ProductTail : uint8_t {
 };
 constexpr size_t kNumTails = 7;
 extern const KernelSpec kProductTailKernels[4][kNumTails];
+// Of int8, with the rounding of what the tail makes behind it (kernels/round.glsl); a tail that is none, last.
+enum class RoundedTail : uint8_t { kLayerNorm, kRmsNorm, kGate, kNone };
+constexpr size_t kNumRoundedTails = 4;
+extern const KernelSpec kProductRoundKernels[kNumRoundedTails];
+// Attention with the rounding of what it gives, by the type of KV.
+extern const KernelSpec kAttentionRoundKernels[4];
 // Attention with the product behind it and the norm of that, by the type of KV and the product's format.
 extern const KernelSpec kAttentionOutKernels[4][3];
 // By the type of KV in blocks (KvType, attention/kv_format.h).

@@ -23,9 +23,9 @@ class OpenDevice final : public VulkanHandle {
     return std::make_unique<VulkanModelDevice>(space_, vulkan_op_table(), threads, isa);
   }
   std::unique_ptr<AttentionBackend> make_attention() const override { return std::make_unique<VulkanAttention>(); }
-  std::string text() const override {
+  DeviceNames names() const override {
     const VulkanDeviceInfo& info = space_->info();
-    return str_cat(info.name, " by ", info.driver, ", ", info.driver_version);
+    return {info.name, str_cat(info.driver, ", ", info.driver_version)};
   }
 
  private:

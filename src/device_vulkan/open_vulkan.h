@@ -24,8 +24,8 @@ class VulkanHandle {
   // One for each rank; borrows the threads. It keeps the memory.
   virtual std::unique_ptr<Device> make_device(ThreadPool& threads, Isa isa) const = 0;
   virtual std::unique_ptr<AttentionBackend> make_attention() const = 0;
-  // What it is, for the start's report: "llvmpipe (LLVM 15.0.6, 256 bits) by Mesa 22.3.6".
-  virtual std::string text() const = 0;
+  // "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe, Mesa 22.3.6 (LLVM 15.0.6)".
+  virtual DeviceNames names() const = 0;
 };
 
 struct VulkanOpening {

@@ -120,15 +120,29 @@ void record_add(Recorder& recorder, const DeviceMatrix& x, const BufferRange& ga
       {x.range(), has_gate ? gate : x.range(), y.range()}, {.x = groups(y.columns, kMostLanes), .y = y.rows});
 }
 
-void record_gather_rows(Recorder& recorder, const DeviceTable& table, const BufferRange& rows, float scale,
-                        const DeviceMatrix& y) {
+namespace {
+
+void run_gather(Recorder& recorder, const KernelSpec (&kernels)[3], const DeviceTable& table, const BufferRange& rows,
+                float scale, const DeviceMatrix& y) {
   CHECK(table.columns == y.columns && rows.size == uint64_t{y.rows} * kWord);
   const uint64_t elements = uint64_t{table.rows} * table.columns;
   CHECK(elements <= UINT32_MAX &&
         table.data.size >= (table.format == DeviceFormat::kFloat32 ? elements * 4 : elements * 2));
-  run(recorder, kGatherRowsKernels[static_cast<size_t>(table.format)],
+  run(recorder, kernels[static_cast<size_t>(table.format)],
       {y.columns, table.rows, table.columns, y.stride, bits(scale)}, {table.data, rows, y.range()},
       {.x = groups(y.columns, kMostLanes), .y = y.rows});
+}
+
+}  // namespace
+
+void record_gather_rows(Recorder& recorder, const DeviceTable& table, const BufferRange& rows, float scale,
+                        const DeviceMatrix& y) {
+  run_gather(recorder, kGatherRowsKernels, table, rows, scale, y);
+}
+
+void record_add_gathered_rows(Recorder& recorder, const DeviceTable& table, const BufferRange& rows,
+                              const DeviceMatrix& y) {
+  run_gather(recorder, kAddGatheredRowsKernels, table, rows, 1, y);
 }
 
 void record_rope(Recorder& recorder, const DeviceMatrix& cosines, const DeviceMatrix& sines, bool halves,

@@ -74,6 +74,9 @@ struct DeviceTable {
 };
 void record_gather_rows(Recorder& recorder, const DeviceTable& table, const BufferRange& rows, float scale,
                         const DeviceMatrix& y);
+// y[i] += table[rows[i]].
+void record_add_gathered_rows(Recorder& recorder, const DeviceTable& table, const BufferRange& rows,
+                              const DeviceMatrix& y);
 
 // Rotates x [rows, heads, head_dim] in place. cosines, sines: [rows, pairs].
 void record_rope(Recorder& recorder, const DeviceMatrix& cosines, const DeviceMatrix& sines, bool halves,

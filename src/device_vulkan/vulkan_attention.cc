@@ -84,7 +84,7 @@ std::vector<uint32_t> slots_of(const AttentionMetadata& metadata) {
 void write_cache(VulkanTimeline& timeline, const AttentionMetadata& metadata, const AttentionArgs& args) {
   Recorder& recorder = timeline.recorder();
   const std::vector<uint32_t> slots = slots_of(metadata);
-  const BufferRange staged = timeline.stage({std::as_bytes(std::span(slots))})[0];
+  const BufferRange staged = timeline.stage_once(std::as_bytes(std::span(slots)));
   record_write_kv(recorder, matrix_of_heads(timeline, args.k), matrix_of_heads(timeline, args.v), staged,
                   kv_of(timeline, metadata, args));
 }
@@ -136,23 +136,29 @@ void attend(VulkanTimeline& timeline, AttentionType type, const AttentionMetadat
     tables = {};
   }
   Recorder& recorder = timeline.recorder();
-  std::vector<BufferRange> staged =
-      timeline.stage({std::as_bytes(std::span(rows)), tables, std::as_bytes(std::span(wanted.list))});
-  if (of_step.has_value()) staged[1] = *of_step;
+  BufferRange staged_rows, capture;
+  if (of_step.has_value() && wanted.list.empty()) {
+    staged_rows = timeline.stage_once(std::as_bytes(std::span(rows)));
+  } else {
+    const std::vector<BufferRange> staged =
+        timeline.stage({std::as_bytes(std::span(rows)), tables, std::as_bytes(std::span(wanted.list))});
+    staged_rows = staged[0], capture = staged[2];
+    if (!of_step.has_value()) of_step = staged[1];
+  }
   const DeviceAttention attention{.q = matrix_of_heads(timeline, args.q),
                                   .out = matrix_of_heads(timeline, args.out),
                                   .heads = to_u32(args.q.dim(1)),
                                   .scale = args.scale,
-                                  .rows = staged[0],
+                                  .rows = staged_rows,
                                   .bias = bias_of(timeline, args.bias)};
   if (is_dense) {
     return record_attention(recorder, attention, matrix_of_heads(timeline, args.k), matrix_of_heads(timeline, args.v),
                             to_u32(num_kv_heads(args)));
   }
   const DeviceKv kv = kv_of(timeline, metadata, args);
-  record_attention(recorder, attention, kv, staged[1]);
+  record_attention(recorder, attention, kv, *of_step);
   if (wanted.num_rows == 0 || wanted.num_heads == 0 || args.capture->out.empty()) return;
-  record_capture(recorder, attention, kv, staged[1], capture_of(timeline, args.capture->out, wanted, staged[2]));
+  record_capture(recorder, attention, kv, *of_step, capture_of(timeline, args.capture->out, wanted, capture));
 }
 
 void round_keys(VulkanTimeline& timeline, const AttentionArgs& args, const AttentionArgs& seen) {

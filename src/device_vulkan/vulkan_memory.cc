@@ -70,7 +70,7 @@ StatusOr<BufferId> VulkanMemory::allocate(uint64_t bytes, MemoryKind kind, uint6
     destroy(buffer);
     return filled;
   }
-  if (kind == MemoryKind::kDevice) used_bytes_ += buffer.size;
+  (kind == MemoryKind::kDevice ? used_bytes_ : host_bytes_) += buffer.size;
   const BufferId id{++last_};
   buffers_.emplace(id, buffer);
   return id;
@@ -122,7 +122,7 @@ StatusOr<uint32_t> VulkanMemory::memory_type(uint32_t allowed, MemoryKind kind) 
 void VulkanMemory::free(BufferId buffer) {
   const auto found = buffers_.find(buffer);
   CHECK(found != buffers_.end());
-  if (found->second.kind == MemoryKind::kDevice) used_bytes_ -= found->second.size;
+  (found->second.kind == MemoryKind::kDevice ? used_bytes_ : host_bytes_) -= found->second.size;
   destroy(found->second);
   buffers_.erase(found);
 }

@@ -40,6 +40,7 @@ class VulkanMemory final : public Buffers {
   // What may be allocated of the device's own, and what is.
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t used_bytes() const { return used_bytes_; }
+  uint64_t host_bytes() const { return host_bytes_; }  // of kUpload and kReadback
 
   // For streams. Errors: kInvalidArgument, the range is not within a buffer.
   StatusOr<VkBuffer> find(const BufferRange& range) const;
@@ -62,7 +63,7 @@ class VulkanMemory final : public Buffers {
 
   std::shared_ptr<VulkanDevice> device_;
   VkPhysicalDeviceMemoryProperties properties_;
-  uint64_t max_bytes_, longest_bytes_, limit_bytes_, used_bytes_ = 0;
+  uint64_t max_bytes_, longest_bytes_, limit_bytes_, used_bytes_ = 0, host_bytes_ = 0;
   uint32_t last_ = 0;
   std::map<BufferId, Buffer> buffers_;
 };

@@ -28,6 +28,7 @@ class VulkanModelDevice final : public Device {
   void end_step() override { counts_ += space_->end_step(); }
   bool keeps_steps() const override { return space_->keeps_recordings(); }
   StepCounts step_counts() const override { return counts_; }
+  std::optional<DeviceUsage> usage() const override { return space_->usage(); }
 
   VulkanSpace& space() const { return *space_; }
   CpuDevice& host() { return host_; }

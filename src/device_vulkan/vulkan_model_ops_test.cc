@@ -37,7 +37,7 @@ class VulkanModelOpsTest : public testing::TimelineTest {
           arena(size_t{1} << 18, *space) {}
 
     TensorView put(const std::vector<float>& values, std::initializer_list<int64_t> dims) {
-      buffers.push_back(space->allocate(values.size() * sizeof(float)));
+      buffers.push_back(space->allocate(values.size() * sizeof(float), MemoryUse::kSteps));
       space->copy_in(buffers.back().data(), values.data(), values.size() * sizeof(float));
       return TensorView(buffers.back().data(), DType::kFloat32, dims);
     }

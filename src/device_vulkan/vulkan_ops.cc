@@ -34,8 +34,12 @@ RoundedRoom make_room(Context& context, const TensorView& x, const PackedMatrix&
           context.arena.allocate_span<uint32_t>(static_cast<int64_t>(2 * rows))};
 }
 
-DeviceRoundedRows rounded(const VulkanTimeline& timeline, const RoundedRoom& room, const TensorView& x,
+// In the timeline's own room where that is large enough, so that the rounding may be fused with what makes the rows.
+DeviceRoundedRows rounded(VulkanTimeline& timeline, const RoundedRoom& room, const TensorView& x,
                           const PackedMatrix& w) {
+  if (const auto own = timeline.next_rounding_room(room.q.size_bytes(), room.codes.size_bytes()); own.has_value()) {
+    return {own->q, own->codes, to_u32(x.dim(0)), to_u32(w.k()), w.format().inputs};
+  }
   return {timeline.range(room.q.data(), room.q.size_bytes()),
           timeline.range(room.codes.data(), room.codes.size_bytes()), to_u32(x.dim(0)), to_u32(w.k()),
           w.format().inputs};
@@ -56,8 +60,11 @@ void vulkan_ops::gemm(Context& context, const GemmInput& input, const PackedMatr
   if (context.dry_run) return;
   if (context.counters != nullptr) ++context.counters->num_matmuls;
   vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
-    if (is_int8)
-      record_round_rows(timeline.recorder(), matrix_of(timeline, input.x), rounded(timeline, room, input.x, w));
+    DeviceRoundedRows rows;
+    if (is_int8) {
+      rows = rounded(timeline, room, input.x, w);
+      record_round_rows(timeline.recorder(), matrix_of(timeline, input.x), rows);
+    }
     const auto panel_bytes = static_cast<int64_t>(w.panel_bytes());
     const int64_t most = std::max<int64_t>(
         1, static_cast<int64_t>(std::min<uint64_t>(timeline.max_range_bytes(), INT64_MAX)) / panel_bytes);
@@ -75,8 +82,7 @@ void vulkan_ops::gemm(Context& context, const GemmInput& input, const PackedMatr
         const DeviceInt8Weights weights{bytes, range_of(timeline, w.scales() + begin, outputs),
                                         timeline.range(w.sums() + begin, static_cast<uint64_t>(outputs) * 4),
                                         to_u32(end - begin), to_u32(w.k())};
-        record_product(recorder, rounded(timeline, room, input.x, w), weights, own,
-                       matrix_of(timeline, y.columns(begin, end)));
+        record_product(recorder, rows, weights, own, matrix_of(timeline, y.columns(begin, end)));
         continue;
       }
       const DeviceWeights weights{bytes, to_u32(end - begin), to_u32(w.k()), format_of(w)};

@@ -36,6 +36,8 @@ void fill_zero(Context& context, const TensorView& y);
 void write_rows(Context& context, MakeRow make_row, const TensorView& y);
 void add_rows(Context& context, MakeRow make_row, const TensorView& y);
 void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
+void look_up_rows(Context& context, const TensorView& table, View<int32_t> rows, float scale, const TensorView& y);
+void add_looked_up_rows(Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y);
 void clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y);
 void scatter_add_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
 void add_gated(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y);

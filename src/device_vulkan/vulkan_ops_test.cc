@@ -251,6 +251,40 @@ TEST_P(VulkanOpsTest, GathersRowsOfEveryType) {
   }
 }
 
+// Rows of an odd number of elements, two of 16 bits in a word; one that is none of the table's adds nothing.
+TEST_P(VulkanOpsTest, AddsGatheredRows) {
+  constexpr uint32_t kTableRows = 5, kColumns = 131;
+  const std::vector<int32_t> rows = {4, 1, -1, 4, 5};
+  const auto num_rows = static_cast<uint32_t>(rows.size());
+  for (const DeviceFormat format : {DeviceFormat::kFloat32, DeviceFormat::kFloat16, DeviceFormat::kBFloat16}) {
+    const std::vector<float> before = random_floats(num_rows * kColumns, 2);
+    std::vector<float> table = random_floats(kTableRows * kColumns, 1);
+    std::vector<uint16_t> halves(table.size() + 1);
+    for (size_t i = 0; i < table.size(); ++i) {
+      if (format == DeviceFormat::kFloat32) break;
+      const bool is_float16 = format == DeviceFormat::kFloat16;
+      halves[i] = is_float16 ? float_to_float16(table[i]) : float_to_bfloat16(table[i]);
+      table[i] = is_float16 ? float16_to_float(halves[i]) : bfloat16_to_float(halves[i]);
+    }
+    const bool is_wide = format == DeviceFormat::kFloat32;
+    const BufferRange data = {is_wide ? rig().put(table) : rig().put(halves), 0,
+                              is_wide ? table.size() * 4 : halves.size() * 2};
+    const DeviceMatrix y = put_matrix(before, num_rows, kColumns);
+    record_add_gathered_rows(rig().recorder(), {data, kTableRows, kColumns, format},
+                             {rig().put(rows), 0, rows.size() * 4}, y);
+    rig().run();
+    const std::vector<float> result = get(y);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (uint32_t c = 0; c < kColumns; ++c) {
+        const bool is_there = rows[i] >= 0 && rows[i] < static_cast<int32_t>(kTableRows);
+        const float added = is_there ? table[static_cast<size_t>(rows[i]) * kColumns + c] : 0.0f;
+        ASSERT_EQ(result[i * kColumns + c], before[i * kColumns + c] + added) << i << ", " << c;
+      }
+    }
+    rig().clear();
+  }
+}
+
 // A head's pairs, which lie side by side or in its halves.
 void rotate(std::span<const float> cosines, std::span<const float> sines, bool halves, std::vector<double>& head) {
   for (size_t p = 0; p < cosines.size(); ++p) {

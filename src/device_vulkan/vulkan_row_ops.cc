@@ -33,6 +33,15 @@ void stage_made_rows(VulkanTimeline& timeline, MakeRow make_row, const TensorVie
   }
 }
 
+DeviceTable table_of(const VulkanTimeline& timeline, const TensorView& table) {
+  CHECK(table.rank == 2 && table.stride[0] == table.dim(1) && table.stride[1] == 1);
+  const DeviceFormat format = table.dtype == DType::kFloat16    ? DeviceFormat::kFloat16
+                              : table.dtype == DType::kBFloat16 ? DeviceFormat::kBFloat16
+                                                                : DeviceFormat::kFloat32;
+  const auto bytes = static_cast<uint64_t>(table.num_elements()) * dtype_bytes(table.dtype);
+  return {timeline.range(table.raw, (bytes + 3) / 4 * 4), to_u32(table.dim(0)), to_u32(table.dim(1)), format};
+}
+
 // Where a slot's row lies in a cache of float32.
 float* row_of_slot(const TensorView& cache, int64_t slot, int32_t block_size, int64_t n) {
   CHECK(cache.dtype == DType::kUInt8, "rows of other processes, which are not taken here");
@@ -108,6 +117,26 @@ void vulkan_ops::gather_rows(Context& context, const TensorView& x, View<int32_t
         recorder.copy(range_of(timeline, x.row(rows[i]), x.dim(1)), to);
       }
     }
+  });
+}
+
+void vulkan_ops::look_up_rows(Context& context, const TensorView& table, View<int32_t> rows, float scale,
+                              const TensorView& y) {
+  if (y.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    Recorder& recorder = timeline.recorder();
+    const BufferRange list = timeline.stage({std::as_bytes(rows)})[0];
+    record_gather_rows(recorder, table_of(timeline, table), list, scale, matrix_of(timeline, y));
+  });
+}
+
+void vulkan_ops::add_looked_up_rows(Context& context, const TensorView& table, View<int32_t> rows,
+                                    const TensorView& y) {
+  if (y.empty()) return;
+  vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
+    Recorder& recorder = timeline.recorder();
+    const BufferRange list = timeline.stage({std::as_bytes(rows)})[0];
+    record_add_gathered_rows(recorder, table_of(timeline, table), list, matrix_of(timeline, y));
   });
 }
 

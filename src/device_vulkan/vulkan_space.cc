@@ -1,5 +1,7 @@
 #include "device_vulkan/vulkan_space.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 
 namespace transept {
@@ -23,7 +25,8 @@ StepCounts VulkanSpace::end_step() {
   return counts;
 }
 
-DeviceBuffer VulkanSpace::allocate(size_t bytes) {
+DeviceBuffer VulkanSpace::allocate(size_t bytes, MemoryUse use) {
+  const auto index = static_cast<size_t>(use);
   if (bytes == 0) return {};
   std::byte* first = nullptr;
   {
@@ -35,11 +38,13 @@ DeviceBuffer VulkanSpace::allocate(size_t bytes) {
       return {};
     }
     first = *memory;
+    bytes_.at(index) += bytes;
   }
-  const auto free = [space = shared_from_this(), first](const void*) {
+  const auto free = [space = shared_from_this(), first, bytes, index](const void*) {
     const MutexLock lock(space->mutex_);
     space->wait_for_turn();
     space->timeline_->free(first);
+    space->bytes_.at(index) -= bytes;
   };
   return {first, bytes, std::shared_ptr<const void>(first, free)};
 }
@@ -77,6 +82,14 @@ void VulkanSpace::with_timeline(FunctionRef<void(VulkanTimeline&)> record) {
   const MutexLock lock(mutex_);
   wait_for_turn();
   record(*timeline_);
+}
+
+DeviceUsage VulkanSpace::usage() const {
+  const MutexLock lock(mutex_);
+  DeviceUsage usage = timeline_->usage();
+  usage.memory_bytes = bytes_;
+  for (const uint64_t bytes : bytes_) usage.own_bytes -= std::min(usage.own_bytes, bytes);
+  return usage;
 }
 
 Status VulkanSpace::status() const {

@@ -3,6 +3,7 @@
 // (begin_step()), others wait with what they call. Thread-safe.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <thread>
 
@@ -21,7 +22,7 @@ class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_th
 
   bool is_host() const override { return false; }
   // What is allocated keeps the space. The reason of a refusal is logged.
-  DeviceBuffer allocate(size_t bytes) override;
+  DeviceBuffer allocate(size_t bytes, MemoryUse use) override;
   void copy_in(void* to, const void* from_host, size_t bytes) override;
   void copy_out(void* to_host, const void* from, size_t bytes) override { copy_out_some(to_host, from, bytes, bytes); }
   void copy_out_some(void* to_host, const void* from, size_t bytes, size_t most) override;
@@ -39,6 +40,7 @@ class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_th
   bool keeps_recordings() const { return keeps_recordings_; }
 
   Status status() const;
+  DeviceUsage usage() const;
   const VulkanDeviceInfo& info() const { return info_; }
 
  private:
@@ -54,6 +56,7 @@ class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_th
   const bool keeps_recordings_;
   mutable Mutex mutex_;
   CondVar step_ended_;
+  std::array<uint64_t, kNumMemoryUses> bytes_ ABSL_GUARDED_BY(mutex_) = {};  // that are allocated
   std::thread::id in_step_ ABSL_GUARDED_BY(mutex_);  // the thread that has a step open; none: no thread
   const std::unique_ptr<VulkanTimeline> timeline_ ABSL_PT_GUARDED_BY(mutex_);
 };

@@ -276,7 +276,7 @@ TEST_F(VulkanStepsTest, ThreadsTakeTurns) {
   std::array<StepCounts, 3> counts;
   std::array<int, 3> num_wrong{};
   std::array<DeviceBuffer, 3> all_rows;
-  for (DeviceBuffer& rows : all_rows) rows = space->allocate(kRoom);
+  for (DeviceBuffer& rows : all_rows) rows = space->allocate(kRoom, MemoryUse::kSteps);
   for (size_t t = 0; t < counts.size(); ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 rng(static_cast<uint32_t>(t));

@@ -22,7 +22,9 @@ constexpr uint64_t kUploadBytes = uint64_t{8} << 20, kReadbackBytes = uint64_t{4
 constexpr uint64_t kTableBytes = uint64_t{1} << 20;
 // Of fused ops: of 64 rows of the largest models, or of more rows of smaller ones.
 constexpr uint64_t kArrivalBytes = uint64_t{16} << 10, kSumBytes = uint64_t{8} << 20;
-constexpr size_t kMostOnce = 8;  // recordings that are submitted and not waited for
+constexpr uint64_t kRoundingBytes = uint64_t{1} << 20;  // 64 rows of 4096 inputs, twice, and more
+constexpr uint64_t kRoomAlignment = 256;                // of ranges of any device
+constexpr size_t kMostOnce = 8;                         // recordings that are submitted and not waited for
 
 // Of the processor, that this thread has had.
 double thread_seconds() {
@@ -161,6 +163,7 @@ void VulkanTimeline::copy_out(void* to_host, const void* from, uint64_t bytes, u
   for (uint64_t done = 0; done < bytes && failure_.ok(); done += piece) {
     const uint64_t size = std::min(most - done, piece);
     if (in_step_) counts_.read_back_bytes += static_cast<int64_t>(size);
+    usage_.read_back_bytes += static_cast<int64_t>(size);
     recorder_.copy(range(static_cast<const std::byte*>(from) + done, size), {readback_, 0, size});
     flush();
     if (failure_.ok()) fail(memory_->read(readback_, 0, {to + done, std::min(bytes - done, size)}));
@@ -200,6 +203,7 @@ BufferRange VulkanTimeline::take_room(uint64_t bytes) {
   if (size > area.size) enlarge(size, area);
   if (size > area.size) return {area.buffer, 0, area.size};  // failed: nothing will run
   const BufferRange room{area.buffer, area.used, size};
+  if (in_step_) counts_.uploaded_bytes += static_cast<int64_t>(size);
   // The next begins where ops of any device may begin to read without words of this one in front.
   area.used = std::min(area.size, whole(area.used + size, 64));
   return room;
@@ -225,6 +229,17 @@ std::vector<BufferRange> VulkanTimeline::stage(std::initializer_list<std::span<c
   return ranges;
 }
 
+BufferRange VulkanTimeline::stage_once(std::span<const std::byte> list) {
+  if (in_step_) {
+    for (const StagedList& other : staged_once_) {
+      if (std::ranges::equal(other.bytes, list)) return other.range;
+    }
+  }
+  const BufferRange range = stage({list})[0];
+  if (in_step_) staged_once_.push_back({{list.begin(), list.end()}, range});
+  return range;
+}
+
 // All layers of a spec have the same table: it is there once.
 VulkanTimeline::StagedTable VulkanTimeline::stage_table(std::span<const std::byte> table) {
   CHECK(in_step_ && table.size() % kWord == 0);
@@ -244,14 +259,32 @@ VulkanTimeline::StagedTable VulkanTimeline::stage_table(std::span<const std::byt
   const uint64_t begin = staged_tables_.size();
   if (failure_.ok()) {
     fail(memory_->write(tables_.buffer, begin, table));
+    counts_.uploaded_bytes += static_cast<int64_t>(table.size());
     staged_tables_.insert(staged_tables_.end(), table.begin(), table.end());
     tables_of_step_.push_back({begin, table.size()});
   }
   return {{tables_.buffer, 0, tables_.size}, static_cast<uint32_t>(begin / kWord)};
 }
 
+std::optional<VulkanTimeline::RoundingRoom> VulkanTimeline::next_rounding_room(uint64_t q_bytes, uint64_t codes_bytes) {
+  const uint64_t first_code = whole(q_bytes, kRoomAlignment);
+  if (!options_.fuses || !failure_.ok() || first_code + codes_bytes > std::min(kRoundingBytes, memory_->max_bytes())) {
+    return std::nullopt;
+  }
+  BufferId& room = rounding_rooms_[next_rounding_];
+  if (room == BufferId::kNone) {
+    const StatusOr<BufferId> made =
+        memory_->allocate(std::min(kRoundingBytes, memory_->max_bytes()), MemoryKind::kDevice);
+    if (!made.ok()) return std::nullopt;
+    room = *made;
+  }
+  next_rounding_ = 1 - next_rounding_;
+  return RoundingRoom{{room, 0, q_bytes}, {room, first_code, codes_bytes}};
+}
+
 void VulkanTimeline::begin_step() {
   CHECK(!in_step_);
+  next_rounding_ = 0;
   submit();
   if (!options_.keeps_recordings) return;
   if (failure_.ok()) fail(wait(last_of_step_));
@@ -259,6 +292,7 @@ void VulkanTimeline::begin_step() {
   step_upload_.used = 0;
   staged_tables_.clear();
   tables_of_step_.clear();
+  staged_once_.clear();
   counts_ = {};
   host_at_ = thread_seconds();
 }
@@ -300,7 +334,7 @@ Status VulkanTimeline::submit_once() {
     once_.clear();
   }
   ASSIGN_OR_RETURN(std::unique_ptr<PreparedRecording> prepared, stream_->prepare(to_submit()));
-  ASSIGN_OR_RETURN(last_, stream_->submit(*prepared));
+  ASSIGN_OR_RETURN(last_, submit(*prepared));
   once_.push_back(std::move(prepared));
   return ok_status();
 }
@@ -318,19 +352,41 @@ Status VulkanTimeline::submit_kept() {
     RETURN_IF_ERROR(wait(kept->last));  // a step may have the same ops twice
     ++counts_.num_replayed;
   }
-  ASSIGN_OR_RETURN(last_, stream_->submit(*kept->prepared));
+  ASSIGN_OR_RETURN(last_, submit(*kept->prepared));
   kept->last = last_of_step_ = last_;
   counts_.num_dispatches += kept->num_dispatches;
   return ok_status();
 }
 
-Status VulkanTimeline::wait(Ticket ticket) { return stream_->wait(ticket, steady_now() + options_.longest_run); }
+StatusOr<Ticket> VulkanTimeline::submit(PreparedRecording& prepared) {
+  ASSIGN_OR_RETURN(const Ticket ticket, stream_->submit(prepared));
+  if (!busy_since_.has_value()) busy_since_ = steady_now();
+  ++usage_.num_submits;
+  return ticket;
+}
+
+Status VulkanTimeline::wait(Ticket ticket) {
+  Status ended = stream_->wait(ticket, steady_now() + options_.longest_run);
+  if (ended.ok() && ticket == last_ && busy_since_.has_value()) {
+    usage_.busy_seconds += std::chrono::duration<double>(steady_now() - *busy_since_).count();
+    busy_since_.reset();
+  }
+  return ended;
+}
+
+DeviceUsage VulkanTimeline::usage() const {
+  DeviceUsage usage = usage_;
+  usage.own_bytes = memory_->used_bytes();
+  usage.transfer_bytes = memory_->host_bytes();
+  return usage;
+}
 
 // REQUIRES: nothing is recorded that was not submitted.
 void VulkanTimeline::wait_for_all() {
   host_at_.reset();
   if (failure_.ok()) fail(wait(last_));
   once_.clear();
+  staged_once_.clear();
   upload_.used = step_upload_.used = 0;
 }
 

@@ -12,6 +12,7 @@
 // After a failure (status()) nothing runs any more: copies to the host give zeros.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +59,8 @@ class VulkanTimeline final {
   uint64_t free_bytes() const {
     return memory_->limit_bytes() - std::min(memory_->limit_bytes(), memory_->used_bytes());
   }
+  // All memory of the device counts as own_bytes here: who allocates knows what for.
+  DeviceUsage usage() const;
   uint64_t max_range_bytes() const { return memory_->max_bytes(); }
 
   // Errors: as Buffers::allocate(); kResourceExhausted, the process has no addresses left.
@@ -82,6 +85,10 @@ class VulkanTimeline final {
   // that are recorded before the next call of stage(), copy_in() or recorder(): stage after recorder().
   std::vector<BufferRange> stage(std::initializer_list<std::span<const std::byte>> lists);
 
+  // A list that many ops of a step have, as all layers do: it is there once, and not staged again. Outside of steps as
+  // stage(). Call it behind stage() for the same op.
+  BufferRange stage_once(std::span<const std::byte> list);
+
   // Room for a list that the caller writes through `host`, as stage() has it. Null: after a failure.
   struct StagedRoom {
     BufferRange range;
@@ -95,6 +102,14 @@ class VulkanTimeline final {
     uint32_t first = 0;
   };
   StagedTable stage_table(std::span<const std::byte> table);
+
+  // Room for rows that are rounded and read by the next product alone: one of two in turn, so that rows are rounded
+  // while those before them are still read. Of a step's ops each has the same one in every step. None: it is too small
+  // for so many bytes, or ops are not fused.
+  struct RoundingRoom {
+    BufferRange q, codes;
+  };
+  std::optional<RoundingRoom> next_rounding_room(uint64_t q_bytes, uint64_t codes_bytes);
 
   // Submits what was recorded before, and waits until the last step has run: its lists are written over from here on.
   // REQUIRES: no step is open.
@@ -139,6 +154,7 @@ class VulkanTimeline final {
   void enlarge(uint64_t bytes, UploadArea& area);
   // What is recorded, as the device gets it.
   Recording to_submit() const;
+  StatusOr<Ticket> submit(PreparedRecording& prepared);
   Status submit_once();
   Status submit_kept();
   void submit();
@@ -160,17 +176,26 @@ class VulkanTimeline final {
   UploadArea upload_, step_upload_, tables_;
   BufferId readback_ = BufferId::kNone;
   FusionRoom fusion_;
+  std::array<BufferId, 2> rounding_rooms_{};  // none until rows are rounded
+  size_t next_rounding_ = 0;
   std::vector<std::unique_ptr<PreparedRecording>> once_;  // submitted, not waited for
   KeptRecordings kept_;
   Ticket last_ = Ticket::kNone, last_of_step_ = Ticket::kNone;
   bool in_step_ = false;
   StepCounts counts_;                     // of the open step
+  DeviceUsage usage_;                     // its numbers of what was done
+  std::optional<TimePoint> busy_since_;   // what was submitted first of what the host has not seen the end of
   std::optional<double> host_at_;         // the host works for the open step since then
   std::vector<std::byte> staged_tables_;  // what tables_ has
   struct Table {
     uint64_t begin = 0, size = 0;
   };
   std::vector<Table> tables_of_step_;
+  struct StagedList {
+    std::vector<std::byte> bytes;
+    BufferRange range;
+  };
+  std::vector<StagedList> staged_once_;  // of the open step, those that are still there
   Status failure_;
 };
 

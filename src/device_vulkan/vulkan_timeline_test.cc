@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
+#include "base/clock.h"
 #include "device_vulkan/fake_vulkan_testing.h"
 #include "device_vulkan/instance.h"
 #include "device_vulkan/pick_device.h"
@@ -166,14 +170,58 @@ TEST_F(VulkanTimelineTest, ASpaceKeepsItsMemoryAndGivesItBack) {
   auto space = VulkanSpace::create(make());
   EXPECT_FALSE(space->is_host());
   const uint64_t free = space->free_bytes();
-  DeviceBuffer buffer = space->allocate(kMiB);
+  DeviceBuffer buffer = space->allocate(kMiB, MemoryUse::kWeights);
   EXPECT_EQ(space->free_bytes(), free - kMiB);
-  EXPECT_EQ(space->allocate(0).data(), nullptr);
-  EXPECT_EQ(space->allocate(free).data(), nullptr) << "refused, not thrown";
+  EXPECT_EQ(space->allocate(0, MemoryUse::kKv).data(), nullptr);
+  EXPECT_EQ(space->allocate(free, MemoryUse::kKv).data(), nullptr) << "refused, not thrown";
   buffer = {};
   EXPECT_EQ(space->free_bytes(), free);
-  buffer = space->allocate(64);
+  buffer = space->allocate(64, MemoryUse::kSteps);
   space = nullptr;  // the buffer keeps it
+}
+
+// What is counted of a device's memory is all that is gone of it.
+TEST_F(VulkanTimelineTest, MemoryIsCountedByUse) {
+  const auto space = VulkanSpace::create(make());
+  const DeviceUsage before = space->usage();
+  const uint64_t free = space->free_bytes();
+  EXPECT_EQ(before.memory_bytes, (std::array<uint64_t, kNumMemoryUses>{}));
+  EXPECT_GT(before.own_bytes, 0u) << "sums of fused kernels";
+  EXPECT_GE(before.transfer_bytes, 12 * kMiB) << "one area to upload from, one to read";
+  DeviceBuffer weights = space->allocate(3 * kMiB, MemoryUse::kWeights);
+  const DeviceBuffer kv = space->allocate(2 * kMiB, MemoryUse::kKv), steps = space->allocate(100, MemoryUse::kSteps);
+  DeviceUsage usage = space->usage();
+  EXPECT_EQ(usage.memory_bytes, (std::array<uint64_t, kNumMemoryUses>{3 * kMiB, 2 * kMiB, 100}));
+  EXPECT_EQ(5 * kMiB + 100 + usage.own_bytes - before.own_bytes, free - space->free_bytes());
+  EXPECT_EQ(usage.transfer_bytes, before.transfer_bytes);
+  weights = {};
+  usage = space->usage();
+  EXPECT_EQ(usage.memory_bytes[static_cast<size_t>(MemoryUse::kWeights)], 0u);
+  EXPECT_EQ(2 * kMiB + 100 + usage.own_bytes - before.own_bytes, free - space->free_bytes());
+}
+
+TEST_F(VulkanTimelineTest, WorkIsCountedAsTheHostSeesIt) {
+  const auto timeline = make();
+  std::byte* const there = timeline->allocate(kMiB).value();
+  const auto work = [&] {
+    timeline->fill(there, 0, kMiB);
+    timeline->flush();
+  };
+  work();
+  const DeviceUsage before = timeline->usage();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(timeline->usage().busy_seconds, before.busy_seconds) << "it has nothing to do";
+  const TimePoint begin = steady_now();
+  for (int i = 0; i < 3; ++i) work();
+  timeline->flush();  // nothing is left
+  char back[40];
+  timeline->copy_out(back, there, sizeof back, 64);
+  const double seconds = std::chrono::duration<double>(steady_now() - begin).count();
+  const DeviceUsage after = timeline->usage();
+  EXPECT_EQ(after.num_submits, before.num_submits + 4);
+  EXPECT_EQ(after.read_back_bytes, before.read_back_bytes + 64);
+  EXPECT_GT(after.busy_seconds, before.busy_seconds);
+  EXPECT_LE(after.busy_seconds - before.busy_seconds, seconds);
 }
 
 // All that a model's step does, on a Vulkan whose calls fail in turn.
@@ -184,8 +232,8 @@ Status run_step(const testing::FakeVulkan& fake) {
   ASSIGN_OR_RETURN(std::shared_ptr<VulkanDevice> device, VulkanDevice::create(instance, devices[index]));
   ASSIGN_OR_RETURN(std::unique_ptr<VulkanTimeline> timeline, VulkanTimeline::create(std::move(device)));
   const std::shared_ptr<VulkanSpace> space = VulkanSpace::create(std::move(timeline));
-  const DeviceBuffer large = space->allocate(kMiB);
-  const DeviceBuffer small = space->allocate(4096);
+  const DeviceBuffer large = space->allocate(kMiB, MemoryUse::kSteps);
+  const DeviceBuffer small = space->allocate(4096, MemoryUse::kSteps);
   if (large.data() == nullptr || small.data() == nullptr) return absl::ResourceExhaustedError("as the log says");
   const std::vector<float> values = counted(16, 0);
   space->copy_in(small.data(), values.data(), 64);

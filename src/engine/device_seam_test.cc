@@ -72,7 +72,7 @@ TEST(CheckingDeviceDeathTest, TheLineHoldsFromBothSides) {
   const CheckingDeviceKind kind;
   ThreadPool threads(1);
   const std::unique_ptr<Device> device = kind.make_device(threads, Isa::kGeneric);
-  const DeviceBuffer buffer = kind.memory().allocate(64);
+  const DeviceBuffer buffer = kind.memory().allocate(64, MemoryUse::kSteps);
   auto* const floats = reinterpret_cast<float*>(buffer.data());
   volatile float* const touched = floats;
   EXPECT_DEATH(touched[0] = 1, "");

@@ -84,9 +84,9 @@ class VulkanLooks : public ::testing::Test {
       return tensor;
     };
     const size_t bytes = scores.size() * sizeof(float);
-    const DeviceBuffer there = memory.allocate(bytes);
+    const DeviceBuffer there = memory.allocate(bytes, MemoryUse::kSteps);
     std::vector<uint32_t> found(static_cast<size_t>(num_rows * found_words(most)));
-    const DeviceBuffer back = memory.allocate(found.size() * sizeof(uint32_t));
+    const DeviceBuffer back = memory.allocate(found.size() * sizeof(uint32_t), MemoryUse::kSteps);
     memory.copy_in(there.data(), scores.data(), bytes);
     look_at_scores(context, view(there.data(), vocab), looks, edits, most, view(back.data(), found_words(most)));
     memory.copy_out(found.data(), back.data(), found.size() * sizeof(uint32_t));

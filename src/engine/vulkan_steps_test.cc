@@ -45,7 +45,8 @@ class VulkanSteps : public ::testing::Test {
   std::unique_ptr<LLMEngine> make_engine(const DeviceKind& device, int32_t max_num_seqs) {
     return make_engine(device, max_num_seqs, ModelConfig::load(dir_.path()).value());
   }
-  std::unique_ptr<LLMEngine> make_engine(const DeviceKind& device, int32_t max_num_seqs, const ModelConfig& config) {
+  std::unique_ptr<LLMEngine> make_engine(const DeviceKind& device, int32_t max_num_seqs, const ModelConfig& config,
+                                         std::optional<WeightFormat> weights = std::nullopt) {
     ModelRunnerOptions options;
     options.isa = detect_isa();
     options.num_threads = 1;
@@ -56,6 +57,7 @@ class VulkanSteps : public ::testing::Test {
     options.kv_cache_memory = 4 << 20;
     options.debug_poison = true;
     options.device = &device;
+    options.weight_storage = weights;
     auto runner = EncoderDecoderModelRunner::create(config, WeightMap::open(config.path).value(), options);
     CHECK(runner.ok(), error_message(runner.status()));
     auto executor = std::make_unique<LocalExecutor>(std::move(runner).value());
@@ -196,13 +198,46 @@ TEST_F(VulkanSteps, FewBytesOfARowAreReadBack) {
   }
 }
 
+// What the host writes for a step is lists of its rows, whatever the model's width, types of weights and layers: rows
+// of tables of embeddings are found on the device.
+TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsSize) {
+  std::map<int64_t, int64_t> bytes_of_width;
+  for (const int64_t width : {16, 256}) {
+    testing::TestFolder folder;
+    TinyBart{.d_model = width, .heads = width / 8, .decoder_layers = width == 16 ? 1 : 3, .positions = 96}.write(
+        folder);
+    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 64, ModelConfig::load(folder.path()).value());
+    for (int32_t i = 0; i < 64; ++i) {
+      EncoderDecoderInputs inputs;
+      inputs.prompt_token_ids = {2};
+      inputs.set_encoder_ids({4, 5, 6, 7});
+      SamplingParams params;
+      params.max_tokens = 12;
+      params.ignore_eos = true;
+      ASSERT_TRUE(engine->add_request(std::to_string(i), std::move(inputs), params).ok());
+    }
+    std::vector<RequestOutput> outputs;
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine->step(outputs).ok());
+    const StepCounts before = engine->executor_stats().steps;
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(engine->step(outputs).ok());
+    const StepCounts after = engine->executor_stats().steps;
+    EXPECT_EQ(after.num_replayed, before.num_replayed + 8);
+    EXPECT_EQ(after.num_recorded, before.num_recorded);
+    bytes_of_width[width] = after.uploaded_bytes - before.uploaded_bytes;
+  }
+  EXPECT_LE(bytes_of_width[256], bytes_of_width[16]) << "blocks differ, so that a table may be there twice";
+  EXPECT_GT(bytes_of_width[16], 8 * 64 * 4) << "ids";
+  EXPECT_LT(bytes_of_width[16], 8 * 64 * 160) << "two lists of attention, and few words more";
+}
+
 // Kernels of a step of one row and of many, a decoder layer: what a model of three layers has more than one of one.
 class VulkanDispatches : public VulkanSteps {
  protected:
   // Of the last step: dispatches.
-  int64_t dispatches(const testing::TestFolder& folder, const EncoderDecoderInputs& inputs, int32_t num_rows) {
+  int64_t dispatches(const testing::TestFolder& folder, const EncoderDecoderInputs& inputs, int32_t num_rows,
+                     std::optional<WeightFormat> weights) {
     const ModelConfig config = ModelConfig::load(folder.path()).value();
-    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, num_rows, config);
+    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, num_rows, config, weights);
     SamplingParams params;
     params.max_tokens = 6;
     params.ignore_eos = true;
@@ -221,18 +256,49 @@ class VulkanDispatches : public VulkanSteps {
   }
 
   template <typename Write>
-  void expect_few(const EncoderDecoderInputs& inputs, const Write& write) {
+  void expect_few(const EncoderDecoderInputs& inputs, const Write& write, int64_t count = 6,
+                  std::optional<WeightFormat> weights = std::nullopt) {
     for (const int32_t num_rows : {1, 64}) {
       int64_t counts[2];
       for (const int num_layers : {1, 3}) {
         testing::TestFolder folder;
         write(folder, num_layers);
-        counts[num_layers / 2] = dispatches(folder, inputs, num_rows);
+        counts[num_layers / 2] = dispatches(folder, inputs, num_rows, weights);
       }
-      EXPECT_EQ(counts[1] - counts[0], 2 * 6) << num_rows << " rows: " << counts[0] << " with one layer";
+      EXPECT_EQ(counts[1] - counts[0], 2 * count) << num_rows << " rows: " << counts[0] << " with one layer";
     }
   }
 };
+
+// Behind each product the norm and the rounding of its rows; what attention gives is rounded behind it.
+TEST_F(VulkanDispatches, ADecoderLayerOfInt8IsEight) {
+  EncoderDecoderInputs text, audio;
+  text.prompt_token_ids = {2};
+  text.set_encoder_ids({4, 5, 6, 7});
+  const auto write_bart = [](const testing::TestFolder& folder, int64_t num_layers) {
+    TinyBart{.d_model = 256, .heads = 4, .ffn = 320, .decoder_layers = num_layers}.write(folder);
+  };
+  expect_few(text, write_bart, 8, kInt8Format);
+  const auto write_t5 = [](const testing::TestFolder& folder, int64_t num_layers) {
+    testing::TinyT5 t5;
+    t5.d_model = 256, t5.d_kv = 64, t5.num_heads = 4, t5.d_ff = 320, t5.num_decoder_layers = num_layers;
+    t5.gated = true;
+    t5.write(folder);
+  };
+  expect_few(text, write_t5, 8, kInt8Format);
+  audio.prompt_token_ids = {2};
+  audio.set_encoder_features(testing::seeded_features({80, 16}, 0, 1));
+  const auto write_whisper = [](const testing::TestFolder& folder, int64_t num_layers) {
+    testing::NoiseWhisper{.width = 256,
+                          .heads = 4,
+                          .encoder_layers = 1,
+                          .decoder_layers = num_layers,
+                          .positions = 8,
+                          .target_positions = 16}
+        .write(folder);
+  };
+  expect_few(audio, write_whisper, 8, kInt8Format);
+}
 
 TEST_F(VulkanDispatches, ADecoderLayerIsSix) {
   EncoderDecoderInputs text, audio;

@@ -63,7 +63,7 @@ StatusOr<std::unique_ptr<KvStorage>> KvStorage::create(const Layout& layout, Dev
     if (!bytes || *bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
       return invalid_argument("KV layout: ", pool->num_blocks, " blocks of ", storage->block_bytes_, " bytes overflow");
     }
-    pool->bytes = pool->memory->allocate(*bytes);
+    pool->bytes = pool->memory->allocate(*bytes, MemoryUse::kKv);
     if (*bytes > 0 && pool->bytes.data() == nullptr) {
       return resource_exhausted("no memory for ", pool->num_blocks, " KV blocks of ", storage->block_bytes_, " bytes (",
                                 format_bytes(*bytes), ")");

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "layers/sinusoidal.h"
 #include "tensor/context.h"
+#include "tensor/device.h"
 #include "tensor/tensor.h"
 #include "weights/matrix_source.h"
 #include "weights/weight_map.h"
@@ -42,6 +43,12 @@ class Embedding final {
   // y[i] += table[row_of(i)], which is called on any thread. REQUIRES: every result in [0, num_rows).
   void add(Context& context, FunctionRef<int64_t(int64_t i)> row_of, const TensorView& y) const;
 
+  // The same, with a copy of the table in the device's memory if that is not the host's: lists of ids go there, and not
+  // rows, which have the same bits. Without effect where the table is of codes or of rows that are computed, and where
+  // it has no room: an operand's, and an eighth of what is free.
+  Embedding placed(DeviceMemory& memory) &&;
+  bool is_placed() const { return !there_.empty(); }
+
   int64_t num_rows() const { return num_rows_; }
   int64_t dim() const { return table_->k(); }
 
@@ -50,11 +57,16 @@ class Embedding final {
       : table_(std::move(table)), num_rows_(num_rows) {}
 
   void read_row(int64_t index, std::span<float> out) const;
+  // The rows of the ids where all of them are on the device; none: the host has to make them.
+  std::optional<View<int32_t>> rows_there(const Context& context, View<int32_t> ids, int32_t offset,
+                                          std::vector<int32_t>& room) const;
 
   std::shared_ptr<const MatrixSource> table_;  // of a computed table the kept rows
   int64_t num_rows_;
   std::optional<SinusoidalRows> computed_;
   std::shared_ptr<const std::vector<float>> kept_;  // of a table that is not the checkpoint's; table_ views it
+  TensorView there_;                                // on the device, all rows of table_; empty: not placed
+  std::shared_ptr<const void> there_keeper_;
 };
 
 }  // namespace transept

@@ -19,6 +19,7 @@ class EncoderDecoderModel final : public Model {
                                                      : ModelPart::kWhole;
     settle_encoder();
     settle_decoder();
+    if (parts_.decoder.has_value()) parts_.decoder->input.place(weights_->memory());
   }
 
   const ModelSpec& spec() const override { return parts_.spec; }

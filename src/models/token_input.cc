@@ -1,8 +1,15 @@
 #include "models/token_input.h"
 
+#include <utility>
+
 #include "ops/rows.h"
 
 namespace transept {
+
+void TokenInput::place(DeviceMemory& memory) {
+  tokens = std::move(tokens).placed(memory);
+  if (positions.has_value()) positions = std::move(*positions).placed(memory);
+}
 
 void TokenInput::forward(Context& context, View<int32_t> ids, View<int32_t> position_ids, const TensorView& x,
                          const Splices& splices, const TensorView& cache) const {

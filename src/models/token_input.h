@@ -22,6 +22,9 @@ struct TokenInput {
   EmbeddingNorm norm_place = EmbeddingNorm::kNone;
   std::optional<Norm> norm = {};  // unless norm_place is kNone
 
+  // Puts the tables in the device's memory (Embedding::placed()): of a decoder, which reads few rows often.
+  void place(DeviceMemory& memory);
+
   // x: [ids.size(), dim] float32, overwritten. Rows of `splices` come from `cache` (ops/rows.h) instead of the table;
   // the scale is not theirs, positions and norm are. REQUIRES: ids below the table's rows; position_ids as many as ids.
   void forward(Context& context, View<int32_t> ids, View<int32_t> position_ids, const TensorView& x,

@@ -67,6 +67,14 @@ void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, cons
   context.device.ops().gather_rows(context, x, rows, y);
 }
 
+void look_up_rows(Context& context, const TensorView& table, View<int32_t> rows, float scale, const TensorView& y) {
+  context.device.ops().look_up_rows(context, table, rows, scale, y);
+}
+
+void add_looked_up_rows(Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y) {
+  context.device.ops().add_looked_up_rows(context, table, rows, y);
+}
+
 void clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y) {
   context.device.ops().clear_missing_rows(context, rows, y);
 }

@@ -54,6 +54,8 @@ struct OpTable {
   void (*write_rows)(Context& context, MakeRow make_row, const TensorView& y);
   void (*add_rows)(Context& context, MakeRow make_row, const TensorView& y);
   void (*gather_rows)(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
+  void (*look_up_rows)(Context& context, const TensorView& table, View<int32_t> rows, float scale, const TensorView& y);
+  void (*add_looked_up_rows)(Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y);
   void (*clear_missing_rows)(Context& context, View<int32_t> rows, const TensorView& y);
   void (*scatter_add_rows)(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
   void (*add_gated)(Context& context, const TensorView& x, const float* gate, int64_t gate_size, const TensorView& y);

@@ -433,7 +433,7 @@ PackedMatrix PackedMatrix::placed(DeviceMemory& memory) && {
   if (memory.is_host()) return std::move(*this);
   const size_t panels = static_cast<size_t>(round_up(static_cast<int64_t>(views_.panels.size()), kPageAlignment));
   const size_t scales = static_cast<size_t>(round_up(static_cast<int64_t>(views_.scales.size_bytes()), kPageAlignment));
-  const DeviceBuffer buffer = memory.allocate(panels + scales + views_.sums.size_bytes());
+  const DeviceBuffer buffer = memory.allocate(panels + scales + views_.sums.size_bytes(), MemoryUse::kWeights);
   if (buffer.data() == nullptr && bytes() > 0) throw std::bad_alloc();
   memory.copy_in(buffer.data(), views_.panels.data(), views_.panels.size());
   memory.copy_in(buffer.data() + panels, views_.scales.data(), views_.scales.size_bytes());

@@ -49,6 +49,31 @@ void for_each_listed_row(Context& context, View<int32_t> rows, int64_t n, const 
   }
 }
 
+// Element i of a row of `table`.
+template <class Use>
+void for_each_number(const TensorView& table, int64_t row, const Use& use) {
+  const int64_t n = table.dim(1);
+  const auto* const from = static_cast<const unsigned char*>(table.raw) +
+                           row * table.stride[0] * static_cast<int64_t>(dtype_bytes(table.dtype));
+  for (int64_t i = 0; i < n; ++i) {
+    if (table.dtype == DType::kFloat32) {
+      float value = 0;
+      std::memcpy(&value, from + i * static_cast<int64_t>(sizeof value), sizeof value);
+      use(i, value);
+      continue;
+    }
+    uint16_t bits = 0;
+    std::memcpy(&bits, from + i * static_cast<int64_t>(sizeof bits), sizeof bits);
+    use(i, table.dtype == DType::kFloat16 ? float16_to_float(bits) : bfloat16_to_float(bits));
+  }
+}
+
+void check_table(const TensorView& table, View<int32_t> rows, const TensorView& y) {
+  CHECK(table.rank == 2 && y.rank == 2 && table.dim(1) == y.dim(1) && table.stride[1] == 1 && y.stride[1] == 1);
+  CHECK(table.dtype == DType::kFloat32 || table.dtype == DType::kFloat16 || table.dtype == DType::kBFloat16);
+  CHECK(y.dim(0) == static_cast<int64_t>(rows.size()));
+}
+
 void widen_row(const unsigned char* from, float* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     uint16_t bits = 0;
@@ -70,6 +95,23 @@ void cpu_ops::gather_rows(Context& context, const TensorView& x, View<int32_t> r
     } else {
       std::memcpy(y.row(i), x.row(row), row_bytes);
     }
+  });
+}
+
+void cpu_ops::look_up_rows(Context& context, const TensorView& table, View<int32_t> rows, float scale,
+                           const TensorView& y) {
+  check_table(table, rows, y);
+  for_each_listed_row(context, rows, y.dim(1), [&](int64_t i, int32_t row) {
+    DCHECK(row >= 0 && row < table.dim(0));
+    for_each_number(table, row, [to = y.row(i), scale](int64_t j, float value) { to[j] = scale * value; });
+  });
+}
+
+void cpu_ops::add_looked_up_rows(Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y) {
+  check_table(table, rows, y);
+  for_each_listed_row(context, rows, y.dim(1), [&](int64_t i, int32_t row) {
+    DCHECK(row >= 0 && row < table.dim(0));
+    for_each_number(table, row, [to = y.row(i)](int64_t j, float value) { to[j] += value; });
   });
 }
 

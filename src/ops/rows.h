@@ -29,6 +29,11 @@ inline constexpr int32_t kNoRow = -1;
 // [0, x.dim(0)).
 void gather_rows(Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y);
 
+// y[i] = scale * table[rows[i]], or y[i] += table[rows[i]]: of a table in the device's memory. table: [any, n] float32,
+// float16 or bfloat16, dense; y: [rows.size(), n] float32. REQUIRES: every row in [0, table.dim(0)).
+void look_up_rows(Context& context, const TensorView& table, View<int32_t> rows, float scale, const TensorView& y);
+void add_looked_up_rows(Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y);
+
 // y[i] = 0 where rows[i] is kNoRow; others do not change. y: [rows.size(), n] float32.
 void clear_missing_rows(Context& context, View<int32_t> rows, const TensorView& y);
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -39,6 +40,35 @@ TEST_F(RowsTest, ChoosesRowsInTheirOrder) {
     EXPECT_EQ(y.row(2)[j], static_cast<float>(400 + j));
   }
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(y.row(i)[7], -1.0f);
+}
+
+// Tables of every type, by numbers that all of them have.
+TEST_F(RowsTest, LooksUpRowsOfATable) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    for (const int64_t n : {1, 7, 5000}) {
+      std::vector<std::byte> table(static_cast<size_t>(3 * n) * dtype_bytes(dtype));
+      const auto number = [](int64_t row, int64_t column) { return static_cast<float>(32 * row + column % 32); };
+      for (int64_t i = 0; i < 3 * n; ++i) {
+        const float value = number(i / n, i % n);
+        const uint16_t half = dtype == DType::kFloat16 ? float_to_float16(value) : float_to_bfloat16(value);
+        const void* const from = dtype == DType::kFloat32 ? static_cast<const void*>(&value) : &half;
+        std::memcpy(table.data() + static_cast<size_t>(i) * dtype_bytes(dtype), from, dtype_bytes(dtype));
+      }
+      const TensorView there(table.data(), dtype, {3, n}), y = make(to_, 3, n);
+      const std::vector<int32_t> rows{2, 0, 2};
+      look_up_rows(context_, there, rows, 0.5f, y);
+      for (int pass = 0; pass < 2; ++pass) {
+        for (int64_t i = 0; i < 3; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            const float found = number(rows[static_cast<size_t>(i)], j);
+            ASSERT_EQ(y.row(i)[j], pass == 0 ? 0.5f * found : 1.5f * found) << dtype_name(dtype) << i << ", " << j;
+          }
+          ASSERT_EQ(y.row(i)[n], -1.0f);
+        }
+        if (pass == 0) add_looked_up_rows(context_, there, rows, y);
+      }
+    }
+  }
 }
 
 // The windows of a picture: some of their rows lie outside of it. The widest rows are shared out to threads.

@@ -41,7 +41,7 @@ class CheckingMemory final : public DeviceMemory {
   bool is_host() const override { return false; }
 
   // Memory is not used twice: an address that outlives its owner is noticed, or reads NaN at worst.
-  DeviceBuffer allocate(size_t bytes) override {
+  DeviceBuffer allocate(size_t bytes, MemoryUse) override {
     if (bytes == 0) return {};
     const auto size = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), int64_t{4096}));
     const size_t begin = used_.fetch_add(size);
@@ -266,6 +266,14 @@ constexpr OpTable kCheckingOps = {
     .gather_rows =
         [](Context& context, const TensorView& x, View<int32_t> rows, const TensorView& y) {
           run_op(context, [&](Inside& in) { cpu_ops::gather_rows(in.inner, in.see(x), rows, in.see(y)); });
+        },
+    .look_up_rows =
+        [](Context& context, const TensorView& table, View<int32_t> rows, float scale, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::look_up_rows(in.inner, in.see(table), rows, scale, in.see(y)); });
+        },
+    .add_looked_up_rows =
+        [](Context& context, const TensorView& table, View<int32_t> rows, const TensorView& y) {
+          run_op(context, [&](Inside& in) { cpu_ops::add_looked_up_rows(in.inner, in.see(table), rows, in.see(y)); });
         },
     .clear_missing_rows =
         [](Context& context, View<int32_t> rows, const TensorView& y) {

@@ -27,8 +27,7 @@ class DeviceKind {
   virtual std::unique_ptr<const Selector> make_selector(ThreadPool& threads, Isa isa) const = 0;
   // Whether it multiplies with weights that are kept so.
   virtual bool multiplies(const PackedFormat& /*format*/) const { return true; }
-  // What it is, for the start's report; "": the processor.
-  virtual std::string text() const { return ""; }
+  virtual DeviceNames names() const { return {}; }
 };
 
 const DeviceKind& cpu_device_kind();

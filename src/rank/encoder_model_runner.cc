@@ -63,7 +63,7 @@ Status EncoderModelRunner::size_memory() {
                              static_cast<uint64_t>(spec().widest_encoder_rows()) * sizeof(float);
   RETURN_IF_ERROR(check_memory(row_bytes));
   // Before the dry runs: what they slice is an address.
-  rows_ = device_->memory().allocate(row_bytes);
+  rows_ = device_->memory().allocate(row_bytes, MemoryUse::kSteps);
   if (rows_.data() == nullptr && row_bytes > 0) throw std::bad_alloc();
   InputBatch::Limits limits;
   limits.max_num_seqs = info_.max_num_seqs;
@@ -127,6 +127,7 @@ ExecutorStats EncoderModelRunner::stats() const {
   stats.num_encoder_runs = counters_.num_encoder_runs;
   stats.num_matmuls = counters_.num_matmuls;
   stats.num_arena_overflows = arena_->num_overflows();
+  stats.device = device_->usage();
   return stats;
 }
 

@@ -58,6 +58,7 @@ struct ExecutorInfo {
   int32_t num_threads = 0;        // of a rank
   int32_t num_threads_alone = 0;  // of a rank, in a step that is alone in a pipeline; elsewhere num_threads
   std::string attention_backend;
+  DeviceNames device;
   std::vector<PackedLayer> packed_layers;  // every matrix, in the order of loading; without views
   std::vector<std::string> report;         // what start-up found and chose, a line each (blocks, tokens, bytes)
 };
@@ -70,7 +71,8 @@ struct ExecutorStats {
   uint64_t bytes_swapped_out = 0;
   uint64_t bytes_swapped_in = 0;
   int64_t num_arena_overflows = 0;
-  StepCounts steps;  // of a device that keeps what it makes of steps
+  StepCounts steps;                   // of a device that keeps what it makes of steps
+  std::optional<DeviceUsage> device;  // none: the processor's
   // Of ranks that hold a model together; none: there is one.
   int32_t num_ranks = 0;
   bool ranks_are_up = false;                              // they live and die together

@@ -118,7 +118,8 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   for (const PackedLayer& layer : loaded.packed_layers) {
     if (options.device->multiplies(layer.format)) continue;
     return unimplemented(layer.name, ": weights of ", weight_format_name(layer.format.weights), " on ",
-                         options.device->text(), ", which multiplies with float32, float16, bfloat16 and int8 alone");
+                         options.device->names().text(),
+                         ", which multiplies with float32, float16, bfloat16 and int8 alone");
   }
   RETURN_IF_ERROR(device.status());
   const ModelSpec& spec = loaded.model->spec();
@@ -135,7 +136,7 @@ StatusOr<LoadedRankModel> load_rank_model(const ModelConfig& config, const std::
   report.emplace_back(line);
   if (!loaded.stages.empty()) report.push_back("pipeline: " + stages_text(loaded.stages));
   report.push_back("weights: " + storage_text(loaded.packed_layers));
-  if (!options.device->text().empty()) report.push_back("device: " + options.device->text());
+  if (const std::string text = options.device->names().text(); !text.empty()) report.push_back("device: " + text);
   report.push_back(str_cat("compute: ", describe_arithmetic(loaded.packed_layers, options.isa), threads.num_threads(),
                            " threads, ", options.cpus.empty() ? "" : "pinned, ", isa_name(options.isa),
                            " kernels, attention backend ", loaded.attention->name()));

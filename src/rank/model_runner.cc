@@ -117,6 +117,7 @@ void EncoderDecoderModelRunner::fill_info() {
   info_.num_threads = options_.num_threads;
   info_.num_threads_alone = num_threads_alone();
   info_.attention_backend = options_.attention_backend;
+  info_.device = options_.device->names();
   info_.packed_layers = loaded_.packed_layers;
   for (PackedLayer& layer : info_.packed_layers) layer.views = {};
   info_.report = report_;
@@ -172,7 +173,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   const size_t encoder_bytes = static_cast<size_t>(options_.max_num_encoder_tokens) *
                                static_cast<size_t>(spec().widest_encoder_rows()) * sizeof(float);
   RETURN_IF_ERROR(check_memory(encoder_bytes));
-  encoder_buffer_ = device_->memory().allocate(encoder_bytes);
+  encoder_buffer_ = device_->memory().allocate(encoder_bytes, MemoryUse::kSteps);
   if (encoder_buffer_.data() == nullptr && encoder_bytes > 0) throw std::bad_alloc();
   Arena measuring = Arena::measuring(), measuring_encodes = Arena::measuring();
   // There is no KV yet, and a dry run touches none: views of the right shape of nothing.
@@ -279,7 +280,7 @@ Status EncoderDecoderModelRunner::size_kv() {
     RETURN_IF_ERROR(check_kv_memory(asked, block_bytes, total_memory_bytes()));
     if (const uint64_t most = device_->memory().max_operand_bytes(); memory > most) {
       return invalid_argument("--kv-cache-memory: ", format_bytes(memory), " is more than the ", format_bytes(most),
-                              " that ", options_.device->text(), " reaches at once");
+                              " that ", options_.device->names().text(), " reaches at once");
     }
     if (const uint64_t available = device_->memory().free_bytes(); asked > available) {
       log_warning("--kv-cache-memory: ", format_bytes(asked), " is more than the ", format_bytes(available),
@@ -360,6 +361,7 @@ ExecutorStats EncoderDecoderModelRunner::stats() const {
   stats.num_arena_overflows = arena_->num_overflows();
   stats.steps = device_->step_counts();
   stats.num_steps_alone = num_steps_alone_;
+  stats.device = device_->usage();
   return stats;
 }
 

@@ -166,7 +166,7 @@ float* EncoderDecoderModelRunner::make_capture_room(size_t num_floats) {
   if (options_.ranks != nullptr) captured_.clear();  // 0 where another rank has the head
   captured_.resize(num_floats);
   if (device_->memory().is_host() || num_floats == 0) return captured_.data();
-  captured_there_ = device_->memory().allocate(num_floats * sizeof(float));
+  captured_there_ = device_->memory().allocate(num_floats * sizeof(float), MemoryUse::kSteps);
   if (captured_there_.data() == nullptr) throw std::bad_alloc();
   return reinterpret_cast<float*>(captured_there_.data());
 }
@@ -281,7 +281,7 @@ void EncoderDecoderModelRunner::poison_slots(std::span<const SlotRange> ranges) 
     if (slots.empty()) continue;
     const auto num_rows = static_cast<int64_t>(slots.size());
     const int64_t num_bytes = num_rows * spec.num_kv_heads * spec.head_dim * static_cast<int64_t>(sizeof(float));
-    const DeviceBuffer bytes = device_->memory().allocate(static_cast<size_t>(num_bytes));
+    const DeviceBuffer bytes = device_->memory().allocate(static_cast<size_t>(num_bytes), MemoryUse::kSteps);
     if (bytes.data() == nullptr) throw std::bad_alloc();
     device_->memory().fill(bytes.data(), kNoNumber, static_cast<size_t>(num_bytes));
     AttentionMetadata metadata;

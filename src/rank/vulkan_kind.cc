@@ -27,7 +27,7 @@ class VulkanKind final : public DeviceKind {
     return weights == kFloat32Format || weights == kFloat16Format || weights == kBFloat16Format ||
            weights == kInt8Format;
   }
-  std::string text() const override { return device_->text(); }
+  DeviceNames names() const override { return device_->names(); }
 
  private:
   std::shared_ptr<const VulkanHandle> device_;

@@ -1,5 +1,6 @@
 #include "server/engine_families.h"
 
+#include <array>
 #include <utility>
 
 #include "base/strings.h"
@@ -118,6 +119,26 @@ void add_ranks(const ExecutorStats& stats, MetricFamilies& out) {
             stats.collective_seconds);
 }
 
+void add_device(const DeviceUsage& usage, MetricFamilies& out) {
+  std::vector<prometheus::ClientMetric> bytes;
+  const auto add = [&](const char* use, uint64_t count) {
+    bytes.push_back(gauge_of(static_cast<double>(count), out.with({{"use", use}})));
+  };
+  constexpr std::array<const char*, kNumMemoryUses> kUses = {"weights", "kv", "steps"};
+  for (size_t i = 0; i < kUses.size(); ++i) add(kUses[i], usage.memory_bytes[i]);
+  add("own", usage.own_bytes);
+  add("transfers", usage.transfer_bytes);
+  out.add("transept:device_memory_bytes",
+          "Memory of the device, by use (own: of its kernels, and rests of buffers); transfers: the host's, through "
+          "which data goes there and back.",
+          MetricType::Gauge, std::move(bytes));
+  out.count("transept:device_busy_seconds_total",
+            "Time from a submission to the device until the server has seen the end of all that was submitted.",
+            usage.busy_seconds);
+  out.count("transept:device_submits_total", "Submissions to the device.", usage.num_submits);
+  out.count("transept:device_read_back_bytes_total", "Bytes that came back from the device.", usage.read_back_bytes);
+}
+
 }  // namespace
 
 void append_engine_families(const EngineSnapshot& engine, const AdmissionLoad& load, const std::string& model_name,
@@ -127,6 +148,7 @@ void append_engine_families(const EngineSnapshot& engine, const AdmissionLoad& l
   add_blocks(engine.blocks, out);
   add_work(engine.stats, out);
   add_ranks(engine.executor, out);
+  if (engine.executor.device.has_value()) add_device(*engine.executor.device, out);
 }
 
 void append_replica_families(std::span<const EngineSnapshot> replicas, const std::string& model_name,

@@ -191,6 +191,12 @@ HttpResponse get_debug_state(const ServerContext& context, const HttpRequest& re
   const EngineSnapshot engine = add_up(replicas);
   Json body = engine_json(engine);
   body.set("queue", std::move(queue));
+  if (const DeviceNames& device = context.model.info.device; !device.name.empty()) {
+    Json json = Json::object();
+    json.set("name", device.name);
+    json.set("driver", device.driver);
+    body.set("device", std::move(json));
+  }
   if (!context.model.ranks.empty()) body.set("ranks", ranks_json(context.model.ranks, engine));
   if (replicas.size() > 1) {
     Json list = Json::array();

@@ -217,6 +217,16 @@ TEST(InfoRoutes, DebugStateHasApiMdsShapeAndCountsTheQueue) {
   EXPECT_EQ(body.find("queue")->dump(), R"({"requests": 3, "limit": 512})");
 }
 
+TEST(InfoRoutes, DebugStateNamesADevice) {
+  ServerHouse house;
+  HttpRequest request;
+  request.peer_is_loopback = true;
+  EXPECT_EQ(body_of(get_debug_state(house.context(), request)).find("device"), nullptr) << "the processor";
+  house.model().info.device = {"Card 9000", "its own, 1.2"};
+  EXPECT_EQ(body_of(get_debug_state(house.context(), request)).find("device")->dump(),
+            R"({"name": "Card 9000", "driver": "its own, 1.2"})");
+}
+
 TEST(InfoRoutes, SeveralReplicasAreShownTogetherAndEach) {
   EngineConfig config;
   config.replicas = 2;

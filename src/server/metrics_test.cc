@@ -92,6 +92,33 @@ TEST(ServerMetrics, NamesAndTypesAreThoseOfApiMd) {
   }
 }
 
+// Replicas share a device: its numbers are those of the one that looked last, not the sum.
+TEST(ServerMetrics, ADeviceIsCountedOnceForAllReplicas) {
+  const ServerMetrics metrics("m");
+  const PrometheusText none = read(metrics);
+  for (const auto& [name, family] : none.families()) EXPECT_FALSE(name.starts_with("transept:device_")) << name;
+  std::vector<EngineSnapshot> replicas(3);
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    DeviceUsage& usage = replicas[i].executor.device.emplace();
+    usage = {.memory_bytes = {100, 20, 3}, .own_bytes = 4, .transfer_bytes = 5};
+    usage.num_submits = i == 1 ? 9 : 7;
+    usage.busy_seconds = i == 1 ? 0.5 : 0.25;
+    usage.read_back_bytes = i == 1 ? 120 : 96;
+  }
+  const PrometheusText text = read(metrics, add_up(replicas));
+  EXPECT_EQ(text.families().at("transept:device_memory_bytes").type, "gauge");
+  const auto bytes = [&](const char* use) { return text.value("transept:device_memory_bytes", with({{"use", use}})); };
+  EXPECT_EQ(bytes("weights"), 100);
+  EXPECT_EQ(bytes("kv"), 20);
+  EXPECT_EQ(bytes("steps"), 3);
+  EXPECT_EQ(bytes("own"), 4);
+  EXPECT_EQ(bytes("transfers"), 5);
+  EXPECT_EQ(text.families().at("transept:device_busy_seconds_total").type, "counter");
+  EXPECT_EQ(text.value("transept:device_busy_seconds_total", kModel), 0.5);
+  EXPECT_EQ(text.value("transept:device_submits_total", kModel), 9);
+  EXPECT_EQ(text.value("transept:device_read_back_bytes_total", kModel), 120);
+}
+
 TEST(ServerMetrics, ReplicasHaveSeriesOfTheirOwnAndTheSumsStay) {
   std::vector<EngineSnapshot> replicas(2);
   replicas[0].running = {"a", "b"};

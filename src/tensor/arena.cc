@@ -17,7 +17,7 @@ size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * u
 
 Arena::Arena(size_t capacity_bytes, DeviceMemory& memory)
     : memory_(&memory),
-      block_(memory.allocate(rounded(std::max<size_t>(capacity_bytes, 1), kAlignment))),
+      block_(memory.allocate(rounded(std::max<size_t>(capacity_bytes, 1), kAlignment), MemoryUse::kSteps)),
       capacity_(block_.size()) {
   if (block_.data() == nullptr) throw std::bad_alloc();
 }
@@ -40,7 +40,7 @@ void* Arena::spill(size_t size) {
     spilled_.emplace_back(memory, std::free);
     return memory;
   }
-  const DeviceBuffer buffer = memory_->allocate(size);
+  const DeviceBuffer buffer = memory_->allocate(size, MemoryUse::kSteps);
   if (buffer.data() == nullptr) throw std::bad_alloc();
   spilled_.push_back(buffer.keeper());
   return buffer.data();

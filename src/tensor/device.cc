@@ -11,7 +11,7 @@ namespace {
 class HostMemory final : public DeviceMemory {
  public:
   bool is_host() const override { return true; }
-  DeviceBuffer allocate(size_t bytes) override {
+  DeviceBuffer allocate(size_t bytes, MemoryUse) override {
     auto pages = std::make_shared<PageBuffer>(PageBuffer::try_allocate(bytes));
     std::byte* const data = pages->data();
     if (data == nullptr) return {};

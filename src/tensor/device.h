@@ -10,10 +10,13 @@
 // line of rank/devices.cc (docs/extending.md).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -43,6 +46,10 @@ class DeviceBuffer final {
   std::shared_ptr<const void> keeper_;
 };
 
+// What memory of a device is for.
+enum class MemoryUse : uint8_t { kWeights, kKv, kSteps };
+constexpr size_t kNumMemoryUses = 3;
+
 // Allocation and copies, in the order in which they and the device's ops are called. Thread-safe. Outlives all that was
 // allocated from it. Addresses count in bytes: address + n is n bytes further.
 class DeviceMemory {
@@ -52,8 +59,9 @@ class DeviceMemory {
   // Whether addresses are the host's too: host code may then read what is read-only (weights), and copies may be left
   // out.
   virtual bool is_host() const = 0;
-  // Returns memory whose content is undefined, aligned to 64 bytes. Null data: refused, or `bytes` is 0.
-  virtual DeviceBuffer allocate(size_t bytes) = 0;
+  // Returns memory whose content is undefined, aligned to 64 bytes. Null data: refused, or `bytes` is 0. `use` is for
+  // counts alone.
+  virtual DeviceBuffer allocate(size_t bytes, MemoryUse use) = 0;
   virtual void copy_in(void* to, const void* from_host, size_t bytes) = 0;
   virtual void copy_out(void* to_host, const void* from, size_t bytes) = 0;
   // The same; a device may move up to `most` bytes on the way, so that copies of other `bytes` are one to it. REQUIRES:
@@ -79,6 +87,7 @@ struct StepCounts {
   int64_t num_replayed = 0;     // those that were not, as an earlier one was the same
   double host_seconds = 0;      // of the host until the device had both, without waiting for the device
   int64_t num_dispatches = 0;   // kernels of both
+  int64_t uploaded_bytes = 0;   // that the host has written for both: lists, tables, rows that it makes
   int64_t read_back_bytes = 0;  // that the host has asked for
 
   StepCounts& operator+=(const StepCounts& more) {
@@ -86,9 +95,27 @@ struct StepCounts {
     num_replayed += more.num_replayed;
     host_seconds += more.host_seconds;
     num_dispatches += more.num_dispatches;
+    uploaded_bytes += more.uploaded_bytes;
     read_back_bytes += more.read_back_bytes;
     return *this;
   }
+};
+
+// What a device is called, for reports. A value.
+struct DeviceNames {
+  std::string name, driver;  // "": the processor
+
+  std::string text() const { return name.empty() ? "" : name + " by " + driver; }
+};
+
+// What a device has in memory, and has done since it was opened: for all ranks that share it.
+struct DeviceUsage {
+  std::array<uint64_t, kNumMemoryUses> memory_bytes = {};  // by MemoryUse, as they were asked for
+  uint64_t own_bytes = 0;       // of its memory besides: of its kernels, and rest of buffers that are divided
+  uint64_t transfer_bytes = 0;  // of the host's that it reads and writes: what goes there and comes back
+  double busy_seconds = 0;      // from a submission until the host has seen the end of all that was submitted
+  int64_t num_submits = 0;
+  int64_t read_back_bytes = 0;
 };
 
 // What computes. Used by one thread at a time, as the arena of its Context is; owned by a rank.
@@ -111,7 +138,8 @@ class Device {
   // Whether steps are to be filled with rows that nothing reads, up to a few numbers of rows (rank/row_buckets.h), so
   // that they come again.
   virtual bool keeps_steps() const { return false; }
-  virtual StepCounts step_counts() const { return {}; }  // of all steps so far
+  virtual StepCounts step_counts() const { return {}; }                      // of all steps so far
+  virtual std::optional<DeviceUsage> usage() const { return std::nullopt; }  // of the processor none
 };
 
 // Calls begin_step() and end_step() of a device, or of none. Borrows it.

@@ -13,7 +13,7 @@ DeviceFloats::DeviceFloats(std::vector<float> values, DeviceMemory& memory) : si
     return;
   }
   const size_t bytes = values.size() * sizeof(float);
-  DeviceBuffer buffer = memory.allocate(bytes);
+  DeviceBuffer buffer = memory.allocate(bytes, MemoryUse::kWeights);
   if (buffer.data() == nullptr) throw std::bad_alloc();
   memory.copy_in(buffer.data(), values.data(), bytes);
   data_ = reinterpret_cast<const float*>(buffer.data());

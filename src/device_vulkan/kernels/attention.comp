@@ -11,11 +11,16 @@
 // A group multiplies its head's dimensions, in whole blocks of inputs (panels.glsl), and puts the sums of blocks into
 // `sums`; the last group of a row adds them up and goes on (arrivals as in tail.glsl). The residual is y. REQUIRES of it:
 // head_dim is of whole blocks, and all heads of kParts blocks or more.
+//
+// With ROUND the last group of a row rounds what its heads have given for the next product (round.glsl). REQUIRES: heads
+// lie one behind the other.
 #define LANES 128
 #include "dialect.glsl"
 
 #ifdef OUT
 #define MORE_ARGUMENTS uint n; uint y_stride; uint adds; uint norm; uint normed_stride; float epsilon;
+#elif defined(ROUND)
+#define MORE_ARGUMENTS uint inputs;
 #else
 #define MORE_ARGUMENTS
 #endif
@@ -24,7 +29,18 @@
 const uint kDims = kMostDims / kTile, kTiles = LANES / kTile;
 
 READS(2, KvWord, values)
+#ifdef ROUND
+READS_WRITES_COHERENT(6, float, out_)
+WRITES(7, uint, rounded)
+WRITES(8, uint, codes)
+#define kArrivalsPlace 9
+#include "arrivals.glsl"
+#define round_of out_
+#define set_codes_of set_codes
+#include "round.glsl"
+#else
 WRITES(6, float, out_)
+#endif
 
 #ifdef OUT
 READS(7, uint, w)
@@ -183,5 +199,8 @@ void main() {
   memoryBarrierBuffer();
   barrier();
   normalize_rows(row, gl_NumWorkGroups.x, n, y_stride, normed_stride, epsilon);
+#endif
+#ifdef ROUND
+  if (is_last(row, gl_NumWorkGroups.y)) round_row(row, row * out_stride, gl_NumWorkGroups.y * head_dim, inputs);
 #endif
 }

@@ -1,6 +1,8 @@
 // Division to the nearest float32, ties to even, with integers: a device's own may be off by 2.5 units in the last place,
 // and its fma need not be fused, so that no remainder of floats is exact. REQUIRES: finite numbers; b is normal. What
 // would be below the smallest normal number is 0.
+#ifndef DIVISION
+#define DIVISION
 float divided(float a, float b) {
   const uint bits = floatBitsToUint(a), of_b = floatBitsToUint(b), sign = (bits ^ of_b) & 0x80000000u;
   const int a_exponent = int(bits >> 23 & 255u), b_exponent = int(of_b >> 23 & 255u);
@@ -22,3 +24,4 @@ float divided(float a, float b) {
   if (exponent <= 0) return uintBitsToFloat(sign);
   return uintBitsToFloat(sign | (uint(exponent) << 23) + (quotient - 0x800000u));
 }
+#endif
