@@ -62,7 +62,7 @@ bool is_one_of(const KernelSpec (&kernels)[M][N], const KernelSpec& spec) {
 }
 
 TEST(KernelsTest, DeclareWhatTheirShadersDo) {
-  EXPECT_EQ(vulkan_shaders().size(), 77u);
+  EXPECT_EQ(vulkan_shaders().size(), 102u);
   std::set<std::string_view> names;
   for (const VulkanShader& shader : vulkan_shaders()) {
     const KernelSpec& spec = *shader.spec;

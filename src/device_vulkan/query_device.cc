@@ -7,6 +7,7 @@
 #include "base/ascii.h"
 #include "base/quoted.h"
 #include "device_vulkan/kernels.h"
+#include "device_vulkan/query_matrices.h"
 
 namespace transept {
 namespace {
@@ -192,10 +193,10 @@ VulkanDeviceInfo query_device(const VulkanFunctions& functions, VkPhysicalDevice
     info.refusal = error_message(extensions.status());
     return info;
   }
-  info.has_matrix = has_extension(*extensions, "VK_KHR_cooperative_matrix");
   info.has_budget = has_extension(*extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   bool has_timeline = false;
   take_features(functions, device, info, &has_timeline);
+  take_matrices(functions, device, *extensions, of.limits.maxComputeSharedMemorySize, info);
   const std::string problems[] = {has_timeline ? "" : "its driver has no timeline semaphores",
                                   take_limits(of.limits, maintenance.maxMemoryAllocationSize, info),
                                   take_queue(functions, device, info), take_memory(functions, device, info)};

@@ -1,5 +1,7 @@
 #include "device_vulkan/vulkan_functions.h"
 
+#include "device_vulkan/cooperative_matrix.h"
+
 namespace transept {
 namespace {
 
@@ -22,6 +24,7 @@ Status VulkanFunctions::find_others(VkInstance instance) {
 #define TRANSEPT_FIND(name) RETURN_IF_ERROR(find(get, instance, #name, name));
   TRANSEPT_VULKAN_FUNCTIONS(TRANSEPT_FIND)
 #undef TRANSEPT_FIND
+  query_matrices = get(instance, kMatrixQuery);
   return ok_status();
 }
 

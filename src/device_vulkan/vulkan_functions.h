@@ -70,6 +70,7 @@ struct VulkanFunctions {
   PFN_vkGetInstanceProcAddr get = nullptr;
   TRANSEPT_VULKAN_GLOBAL_FUNCTIONS(TRANSEPT_VULKAN_MEMBER)
   TRANSEPT_VULKAN_FUNCTIONS(TRANSEPT_VULKAN_MEMBER)
+  PFN_vkVoidFunction query_matrices = nullptr;  // cooperative_matrix.h; null: this Vulkan has none
 
   // Errors: kNotFound, `get` lacks one. The others are found once there is an instance.
   Status find_global();

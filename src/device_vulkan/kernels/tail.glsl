@@ -25,11 +25,15 @@ READS(kYPlace + 2, float, shift)
 WRITES(kYPlace + 3, float, normed)
 #define kArrivalsPlace (kYPlace + 4)
 #endif
-const uint kNormRows = kRows;
+const uint kNormRows = 8;  // of a tile's 8 or 16
 #define x_of y
 #include "norm.glsl"
 
-void run_tail(uint first) { normalize_rows(first, rows, n, y_stride, normed_stride, epsilon); }
+void run_tail(uint first) {
+  for (uint from = first; from < first + kRows; from += kNormRows) {
+    normalize_rows(from, rows, n, y_stride, normed_stride, epsilon);
+  }
+}
 
 #elif TAIL == 2
 READS(kYPlace + 1, uint, slots)
