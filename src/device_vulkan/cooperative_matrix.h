@@ -2,7 +2,10 @@
 // that newer headers may have theirs. Of the extension's specification, revision 2. Of this folder alone.
 #pragma once
 
-#include "device_vulkan/vulkan_functions.h"
+#define VK_NO_PROTOTYPES 1
+#include <vulkan/vulkan_core.h>
+
+#include <cstdint>
 
 namespace transept {
 

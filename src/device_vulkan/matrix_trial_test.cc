@@ -31,7 +31,7 @@ class VulkanTrialTest : public TimelineTest {
     const VulkanDeviceInfo& info = rig_->shared_device()->info();
     if (!info.half_tile.has_value() || !info.int8_tile.has_value()) {
       ASSERT_EQ(std::getenv("TRANSEPT_TEST_MATRICES"), nullptr) << info.no_matrices;
-      GTEST_SKIP() << "no matrices: " << info.no_matrices;
+      GTEST_SKIP() << "the device has no matrices: " << info.no_matrices;
     }
     half_rows_ = info.half_tile->m;
     int8_rows_ = info.int8_tile->m;

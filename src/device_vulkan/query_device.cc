@@ -128,13 +128,6 @@ std::string take_memory(const VulkanFunctions& functions, VkPhysicalDevice devic
 
 }  // namespace
 
-bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name) {
-  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& extension) {
-    return std::string_view(extension.extensionName, ::strnlen(extension.extensionName, VK_MAX_EXTENSION_NAME_SIZE)) ==
-           name;
-  });
-}
-
 StatusOr<std::vector<VkExtensionProperties>> query_extensions(const VulkanFunctions& functions,
                                                               VkPhysicalDevice device) {
   uint32_t count = 0;

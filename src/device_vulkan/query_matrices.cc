@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "device_vulkan/cooperative_matrix.h"
 #include "device_vulkan/kernels.h"
-#include "device_vulkan/query_device.h"
 
 namespace transept {
 

@@ -1,5 +1,8 @@
 #include "device_vulkan/vulkan_functions.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "device_vulkan/cooperative_matrix.h"
 
 namespace transept {
@@ -26,6 +29,13 @@ Status VulkanFunctions::find_others(VkInstance instance) {
 #undef TRANSEPT_FIND
   query_matrices = get(instance, kMatrixQuery);
   return ok_status();
+}
+
+bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name) {
+  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& extension) {
+    return std::string_view(extension.extensionName, ::strnlen(extension.extensionName, VK_MAX_EXTENSION_NAME_SIZE)) ==
+           name;
+  });
 }
 
 std::string vulkan_result_name(VkResult result) {

@@ -5,6 +5,10 @@
 #define VK_NO_PROTOTYPES 1
 #include <vulkan/vulkan_core.h>
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "base/status.h"
 
 // Every function in use. clang-format finds another form of the list each time.
@@ -77,6 +81,9 @@ struct VulkanFunctions {
   Status find_others(VkInstance instance);
 };
 #undef TRANSEPT_VULKAN_MEMBER
+
+// Whether one of these has the name.
+bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name);
 
 // "VK_ERROR_DEVICE_LOST"; "VkResult -999" for what is unknown.
 std::string vulkan_result_name(VkResult result);

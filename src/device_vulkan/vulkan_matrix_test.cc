@@ -34,7 +34,7 @@ class VulkanMatrixTest : public VulkanRigTest {
     const VulkanDeviceInfo& info = rig().shared_device()->info();
     if (!info.half_tile.has_value()) {
       ASSERT_EQ(std::getenv("TRANSEPT_TEST_MATRICES"), nullptr) << info.no_matrices;
-      GTEST_SKIP() << "no matrices: " << info.no_matrices;
+      GTEST_SKIP() << "the device has no matrices: " << info.no_matrices;
     }
     tile_ = *info.half_tile;
   }

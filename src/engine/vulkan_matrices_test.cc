@@ -20,13 +20,23 @@ using testing::Answers;
 using testing::Circumstances;
 using testing::OpenedVulkan;
 
+// The process's own. They end with the tests: the objects of newer layers end before those of here.
+struct Devices final : ::testing::Environment {
+  void TearDown() override {
+    with.reset();
+    without.reset();
+  }
+  std::unique_ptr<OpenedVulkan> with, without;
+};
+Devices* const devices = static_cast<Devices*>(::testing::AddGlobalTestEnvironment(new Devices));
+
 OpenedVulkan& opened() {
-  static OpenedVulkan opened(true, "on");
-  return opened;
+  if (devices->with == nullptr) devices->with = std::make_unique<OpenedVulkan>(true, "on");
+  return *devices->with;
 }
 OpenedVulkan& opened_without() {
-  static OpenedVulkan opened;
-  return opened;
+  if (devices->without == nullptr) devices->without = std::make_unique<OpenedVulkan>();
+  return *devices->without;
 }
 
 class VulkanMatrixModels : public testing::FamilyRequests {
@@ -105,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, VulkanMatrixModels, ::testing::ValuesIn(fo
 // behind it, and attention stays apart from its product.
 TEST(VulkanMatrixDispatches, ADecoderLayerIsEight) {
   if (kSanitized || std::getenv("TRANSEPT_TEST_MATRICES") == nullptr)
-    GTEST_SKIP() << "a driver with matrices is not meant";
+    GTEST_SKIP() << "no device with matrices is meant";
   ASSERT_NE(opened().kind, nullptr) << opened().why;
   int64_t counts[2];
   for (const int num_layers : {1, 3}) {
