@@ -289,8 +289,11 @@ StatusOr<uint32_t> rows_of_kind(VulkanTimeline& timeline, const ModelProducts& a
   const std::string times =
       str_cat(milliseconds(with), " over this model's products, by shader cores ", milliseconds(without));
   if (with > without) return off(str_cat("slower: ", times));
-  report.push_back(str_cat("matrices: ", trial.name(), is_int8 || options.rounds_inputs ? "" : ", inputs in two halves",
-                           options.choice == MatrixChoice::kOn ? "" : ": " + times));
+  const char* const inputs = is_int8                 ? ""
+                             : options.rounds_inputs ? ", inputs rounded to float16"
+                                                     : ", inputs in two halves";
+  report.push_back(
+      str_cat("matrices: ", trial.name(), inputs, options.choice == MatrixChoice::kOn ? "" : ": " + times));
   return trial.rows();
 }
 

@@ -78,6 +78,7 @@ TEST_F(VulkanTrialTest, RowsThatAreKeptApartAreTaken) {
   const auto rounded = try_them({.choice = MatrixChoice::kOn, .rounds_inputs = true}, all_);
   ASSERT_TRUE(rounded.ok()) << rounded.status();
   EXPECT_TRUE(rounded->rounds_inputs);
+  EXPECT_THAT(report_[0], HasSubstr(", inputs rounded to float16"));
 }
 
 TEST_F(VulkanTrialTest, TheFasterFormIsTaken) {
