@@ -68,6 +68,6 @@ def run_devices(log, name_filter="", names=()):
     for driver in found:
         for width in driver.widths:
             total.add(run_one(driver, width, name_filter, log))
-        for width in driver.matrices if not name_filter or "matri" in name_filter.lower() else ():
+        for width in driver.matrices if not name_filter else ():
             total.add(run_one(driver, width, name_filter, log, ENGINE_BINARY, MATRIX_MODELS))
     return must_have_run(total, "devices")
