@@ -119,7 +119,7 @@ class DevicesTest(unittest.TestCase):
         self.assertEqual(sorted(device["features"]), ["dot", "float16", "int8", "matrix"])
         code, text, _ = run("devices", env=drivers(LAVAPIPE))
         self.assertEqual(code, 0)
-        self.assertRegex(text, r"(?m)^vulkan:0  llvmpipe .*\n  driver .*\n  memory .*\n  features .*\n  usable    no: ")
+        self.assertRegex(text, r"(?m)^vulkan:0  llvmpipe .*\n  driver .*\n  memory .*\n  features .*\n  matrices  .*\n  usable    no: ")
 
 
 class InspectTest(unittest.TestCase):

@@ -44,6 +44,17 @@ class RefusalsTest(unittest.TestCase):
         self.assertIn("--device vulkan:lavapipe with --tensor-parallel-size 2: ", self.refusal("--device", DEVICE, "--tensor-parallel-size", "2"))
         self.assertIn("not with --epd", self.refusal("--device", DEVICE, "--epd", "1E1D"))
 
+    def test_matrices_that_are_not_there_are_one_sentence(self):
+        if reason := why_not():
+            self.skipTest(reason)
+        devices = json.loads(run("devices", "--json", env=ENVIRONMENT)[1])["devices"]
+        why = next(device["no_matrices"] for device in devices if device["alias"] == "lavapipe")
+        if why is None:
+            self.skipTest("this lavapipe has matrices")
+        self.assertIn(f": {why}", self.refusal("--device", DEVICE, "--device-matrices", "on"))
+        self.assertIn(f": {why}", self.refusal("--device", DEVICE, "--device-arithmetic", "float16"))
+        self.assertIn("of a Vulkan device alone", self.refusal("--device-matrices", "on"))
+
     def test_a_device_that_is_not_there_is_one_sentence(self):
         if run("devices", env=ENVIRONMENT)[0]:
             self.assertIn("--device vulkan: ", self.refusal("--device", "vulkan"))

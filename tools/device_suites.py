@@ -15,16 +15,21 @@ BINARY = ROOT / "build" / "release" / "src" / "device_vulkan" / "device_vulkan_t
 CHOSEN = "Vulkan*Test.*:*/Vulkan*Test.*:WholeStepTest.*:KernelsTest.*:-*DeathTest.*"
 
 
+ENGINE_BINARY = ROOT / "build" / "release" / "src" / "engine" / "engine_test"
+# Whole models with products by matrices, where a driver has them.
+MATRIX_MODELS = "*VulkanMatrix*"
+
+
 def name_of(driver, width):
     return driver.name + (f", vectors of {width} bits" if width else "")
 
 
-def run_one(driver, width, name_filter, log):
+def run_one(driver, width, name_filter, log, binary=BINARY, tests=CHOSEN):
     """The Result of one driver and width."""
     environment = {**os.environ, **driver.environment_of(width), "TRANSEPT_TEST_DEVICE": driver.device}
-    chosen = CHOSEN if not name_filter else f"*{name_filter}*:-*DeathTest.*"
+    chosen = tests if not name_filter else f"*{name_filter}*:-*DeathTest.*"
     begin = time.monotonic()
-    done = subprocess.run([*driver.before, str(BINARY), f"--gtest_filter={chosen}"], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    done = subprocess.run([*driver.before, str(binary), f"--gtest_filter={chosen}"], capture_output=True, text=True, stdin=subprocess.DEVNULL,
                           env=environment, cwd=ROOT)
     with open(log, "a", encoding="utf-8") as sink:
         sink.write(f"+ {name_of(driver, width)}\n{done.stdout}{done.stderr}")
@@ -63,4 +68,6 @@ def run_devices(log, name_filter="", names=()):
     for driver in found:
         for width in driver.widths:
             total.add(run_one(driver, width, name_filter, log))
+        for width in driver.matrices if not name_filter else ():
+            total.add(run_one(driver, width, name_filter, log, ENGINE_BINARY, MATRIX_MODELS))
     return must_have_run(total, "devices")

@@ -17,6 +17,7 @@ MESA = ["mesa-vulkan-drivers", "libvulkan1", "vulkan-validationlayers", "libstdc
 # Newer layers look at what shaders access only if they are told to.
 WATCHES_SHADERS = {"VK_KHRONOS_VALIDATION_SYNCVAL_SHADER_ACCESSES_HEURISTIC": "true"}
 WIDTHS = (128, 256, 512)  # bits of a vector of Mesa's: subgroups of 4, 8 and 16
+MATRIX_WIDTHS = (256,)    # of Mesa 26.1: at 512 it ends the process in them
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class Driver:
     environment: dict = field(default_factory=dict)
     before: tuple = ()         # what a command begins with
     widths: tuple = WIDTHS     # of LP_NATIVE_VECTOR_WIDTH; (0,): the driver has no such choice
+    matrices: tuple = ()       # the widths at which it has matrices, and tests of these must not be skipped
 
     def environment_of(self, width):
-        return {**self.environment, **({"LP_NATIVE_VECTOR_WIDTH": str(width)} if width else {})}
+        width_text = {"LP_NATIVE_VECTOR_WIDTH": str(width)} if width else {}
+        return {**self.environment, **width_text, **({"TRANSEPT_TEST_MATRICES": "1"} if width in self.matrices else {})}
 
 
 def installed():
@@ -50,7 +53,7 @@ def unpacked_loader(root):
     return (str(libraries / "ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:/{LIBRARIES}")
 
 
-def mesa(name, suites, target=None):
+def mesa(name, suites, target=None, matrices=()):
     folder = CACHE / name
     debian_archive.fetch(folder, suites, MESA, target)
     root = folder / "root"
@@ -59,7 +62,8 @@ def mesa(name, suites, target=None):
         raise debian_archive.FetchError(f"{name}: there is no {library.name} among what was unpacked")
     layers = root / "usr/share/vulkan/explicit_layer.d"
     return Driver(f"Mesa {debian_archive.version(folder, 'mesa-vulkan-drivers')}", "vulkan:lavapipe",
-                  {"VK_ICD_FILENAMES": str(write_driver(folder, library)), "VK_LAYER_PATH": str(layers), **WATCHES_SHADERS}, unpacked_loader(root))
+                  {"VK_ICD_FILENAMES": str(write_driver(folder, library)), "VK_LAYER_PATH": str(layers), **WATCHES_SHADERS}, unpacked_loader(root),
+                  matrices=matrices)
 
 
 def swiftshader():
@@ -75,7 +79,7 @@ def swiftshader():
 # Each with what makes it.
 SOURCES = {"installed": installed,
            "trixie": lambda: mesa("trixie", ["trixie"]),
-           "trixie-backports": lambda: mesa("trixie-backports", ["trixie", "trixie-backports"], "trixie-backports"),
+           "trixie-backports": lambda: mesa("trixie-backports", ["trixie", "trixie-backports"], "trixie-backports", MATRIX_WIDTHS),
            "swiftshader": swiftshader}
 
 

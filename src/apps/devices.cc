@@ -10,6 +10,13 @@
 namespace transept {
 namespace {
 
+// Whether products are made of such matrices.
+bool is_multiplied_with(const VulkanDeviceInfo& device, const MatrixKind& kind) {
+  if (kind.a != kind.b) return false;
+  if (kind.a == MatrixNumber::kFloat16) return kind.sum == MatrixNumber::kFloat32 && device.half_tile == kind.tile;
+  return kind.a == MatrixNumber::kInt8 && kind.sum == MatrixNumber::kInt32 && device.int8_tile == kind.tile;
+}
+
 struct FeatureName {
   const char* name;
   bool VulkanDeviceInfo::*has;
@@ -18,6 +25,31 @@ constexpr FeatureName kFeatures[] = {{"float16", &VulkanDeviceInfo::has_float16}
                                      {"int8", &VulkanDeviceInfo::has_int8},
                                      {"dot", &VulkanDeviceInfo::has_dot},
                                      {"matrix", &VulkanDeviceInfo::has_matrix}};
+
+Json matrices_json(const VulkanDeviceInfo& device) {
+  Json list = Json::array();
+  for (const MatrixKind& kind : device.matrices) {
+    Json json = Json::object();
+    json.set("m", static_cast<int64_t>(kind.tile.m));
+    json.set("n", static_cast<int64_t>(kind.tile.n));
+    json.set("k", static_cast<int64_t>(kind.tile.k));
+    json.set("a", matrix_number_name(kind.a));
+    json.set("b", matrix_number_name(kind.b));
+    json.set("sum", matrix_number_name(kind.sum));
+    json.set("multiplies", is_multiplied_with(device, kind));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+// Those that products are made of, or why there are none.
+std::string matrices_text(const VulkanDeviceInfo& device) {
+  std::vector<std::string> kinds;
+  for (const MatrixKind& kind : device.matrices) {
+    if (is_multiplied_with(device, kind)) kinds.push_back(matrix_kind_text(kind));
+  }
+  return kinds.empty() ? str_cat("none: ", device.no_matrices) : join(kinds, ", ");
+}
 
 Json device_json(const VulkanDeviceInfo& device) {
   const std::string why = why_left_out(device);
@@ -36,6 +68,8 @@ Json device_json(const VulkanDeviceInfo& device) {
   json.set("max_range_bytes", device.max_range);
   json.set("subgroup_size", static_cast<int64_t>(device.subgroup_size));
   json.set("features", std::move(features));
+  json.set("matrices", matrices_json(device));
+  json.set("no_matrices", device.no_matrices.empty() ? Json() : Json(device.no_matrices));
   json.set("usable", why.empty());
   json.set("reason", why.empty() ? Json() : Json(why));
   return json;
@@ -50,8 +84,8 @@ std::string device_text(const VulkanDeviceInfo& device) {
   return str_cat("vulkan:", device.index, "  ", device.name, " (", device_type_name(device.type), ")\n", "  driver    ",
                  device.driver, ", ", device.driver_version, ", Vulkan ", device.vulkan_version, "\n", "  memory    ",
                  format_bytes(device.memory_bytes), ", ", format_bytes(device.free_bytes), " free\n", "  features  ",
-                 features.empty() ? "none of float16, int8, dot, matrix" : join(features, ", "), "\n", "  usable    ",
-                 why.empty() ? "yes" : str_cat("no: ", why), "\n");
+                 features.empty() ? "none of float16, int8, dot, matrix" : join(features, ", "), "\n", "  matrices  ",
+                 matrices_text(device), "\n", "  usable    ", why.empty() ? "yes" : str_cat("no: ", why), "\n");
 }
 
 }  // namespace

@@ -146,6 +146,21 @@ std::vector<FlagSpec> engine_flags() {
                "compare",
        .group = kEngine,
        .is_advanced = true},
+      {.name = "device-arithmetic",
+       .value_name = "float32|float16",
+       .default_text = "float32",
+       .help =
+           "what a Vulkan device multiplies float16 and bfloat16 weights with: float32, inputs as they are; float16, "
+           "inputs rounded to it, where its matrices do so faster",
+       .group = kEngine,
+       .is_advanced = true},
+      {.name = "device-matrices",
+       .value_name = "auto|on|off",
+       .default_text = "auto",
+       .help = "whether a Vulkan device's matrix units multiply; auto: where the start has seen that they keep rows "
+               "apart and are faster",
+       .group = kEngine,
+       .is_advanced = true},
       {"quantization", "none|int8|int4|auto", "none, or what the checkpoint or packed folder says",
        "none, int8 (weights in 8 bits, inputs quantised row by row), int4 (weights in 4 bits, or the checkpoint's own "
        "codes of 4; inputs in 8 bits, group by group), or auto: the fastest types that pass every "
@@ -250,6 +265,8 @@ StatusOr<EngineConfig> engine_config(const Flags& flags, AskLauncher launcher) {
   config.shortlist = flags.text_or("shortlist", config.shortlist);
   config.device = flags.text_or("device", config.device);
   config.recordings = !flags.is_on("no-recordings");
+  config.device_matrices = flags.text_or("device-matrices", config.device_matrices);
+  config.device_arithmetic = flags.text_or("device-arithmetic", config.device_arithmetic);
   config.attention_backend = flags.text_or("attention-backend", config.attention_backend);
   config.isa = flags.text_or("isa", config.isa);
   config.cpu_affinity = flags.text_or("cpu-affinity", config.cpu_affinity);

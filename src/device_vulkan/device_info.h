@@ -4,7 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include "device_vulkan/matrix_kinds.h"
 
 namespace transept {
 
@@ -30,6 +34,13 @@ struct VulkanDeviceInfo {
 
   // Options that kernels may use; none is needed.
   bool has_float16 = false, has_int8 = false, has_dot = false, has_matrix = false, has_budget = false;
+
+  // Of its matrix units, those of a subgroup that do not saturate.
+  std::vector<MatrixKind> matrices;
+  // What products of float16 and int8 are made of. None: of shader cores' arithmetic; `no_matrices` says why both are
+  // none.
+  std::optional<MatrixTile> half_tile, int8_tile;
+  std::string no_matrices;
 
   std::string refusal;  // why it cannot be used; "": it can
 };

@@ -93,12 +93,35 @@ struct Calls {
             find<VkPhysicalDeviceDriverProperties>(out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES)) {
       assign(*driver, g_fake->device.driver);
     }
+    if (auto* subgroup = find<VkPhysicalDeviceSubgroupProperties>(
+            out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES)) {
+      subgroup->subgroupSize = g_fake->device.subgroup_size;
+    }
+    if (auto* sizes = find<VkPhysicalDeviceSubgroupSizeControlProperties>(
+            out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES)) {
+      sizes->minSubgroupSize = 8;
+      sizes->maxSubgroupSize = 64;
+      sizes->requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
+    }
   }
   static void vkGetPhysicalDeviceFeatures2(VkPhysicalDevice, VkPhysicalDeviceFeatures2* out) {
     if (auto* features =
             find<VkPhysicalDeviceVulkan12Features>(out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)) {
       features->timelineSemaphore = g_fake->device.has_timeline ? VK_TRUE : VK_FALSE;
-      features->shaderFloat16 = VK_TRUE;
+      features->shaderFloat16 = features->shaderInt8 = VK_TRUE;
+    }
+    if (auto* matrices = find<MatrixFeatures>(out->pNext, kMatrixFeaturesType)) {
+      matrices->cooperativeMatrix = g_fake->device.has_matrices ? VK_TRUE : VK_FALSE;
+    }
+    if (auto* model = find<VkPhysicalDeviceVulkanMemoryModelFeatures>(
+            out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES)) {
+      model->vulkanMemoryModelDeviceScope = VK_TRUE;
+      model->vulkanMemoryModel = g_fake->device.has_memory_model ? VK_TRUE : VK_FALSE;
+    }
+    if (auto* control = find<VkPhysicalDeviceSubgroupSizeControlFeatures>(
+            out->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES)) {
+      control->subgroupSizeControl = VK_TRUE;
+      control->computeFullSubgroups = g_fake->device.has_full_subgroups ? VK_TRUE : VK_FALSE;
     }
   }
   static void vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice, VkPhysicalDeviceMemoryProperties2* out) {
@@ -127,8 +150,14 @@ struct Calls {
                               item.extensionName);
                 });
   }
-  static VkResult vkCreateDevice(VkPhysicalDevice, const VkDeviceCreateInfo*, const VkAllocationCallbacks*,
+  static VkResult matrix_properties(VkPhysicalDevice, uint32_t* count, MatrixProperties* items) {
+    const std::vector<MatrixProperties>& matrices = g_fake->device.matrices;
+    return list(kMatrixQuery, count, items, static_cast<uint32_t>(matrices.size()),
+                [&](MatrixProperties& item, uint32_t i) { assign(item, matrices[i]); });
+  }
+  static VkResult vkCreateDevice(VkPhysicalDevice, const VkDeviceCreateInfo* info, const VkAllocationCallbacks*,
                                  VkDevice* out) {
+    g_fake->enabled.assign(info->ppEnabledExtensionNames, info->ppEnabledExtensionNames + info->enabledExtensionCount);
     return make("vkCreateDevice", "device", out);
   }
   static void vkDestroyDevice(VkDevice device, const VkAllocationCallbacks*) {
@@ -191,8 +220,18 @@ struct Calls {
   static void vkDestroyShaderModule(VkDevice, VkShaderModule module, const VkAllocationCallbacks*) {
     destroy("module", module);
   }
-  static VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*,
+  static VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo* info,
                                            const VkAllocationCallbacks*, VkPipeline* out) {
+    const VkPipelineShaderStageCreateInfo& stage = info->stage;
+    g_fake->constants.clear();
+    for (uint32_t i = 0; stage.pSpecializationInfo != nullptr && i < stage.pSpecializationInfo->mapEntryCount; ++i) {
+      const auto* const data = static_cast<const std::byte*>(stage.pSpecializationInfo->pData);
+      uint32_t value = 0;
+      std::memcpy(&value, data + stage.pSpecializationInfo->pMapEntries[i].offset, sizeof value);
+      g_fake->constants.push_back(value);
+    }
+    const auto* const required = static_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(stage.pNext);
+    g_fake->required_subgroup = required == nullptr ? 0 : required->requiredSubgroupSize;
     return make("vkCreateComputePipelines", "pipeline", out);
   }
   static void vkDestroyPipeline(VkDevice, VkPipeline pipeline, const VkAllocationCallbacks*) {
@@ -272,6 +311,9 @@ struct Calls {
 
 PFN_vkVoidFunction get(VkInstance, const char* name) {
   if (g_fake->missing == name) return nullptr;
+  if (std::strcmp(name, kMatrixQuery) == 0) {
+    return reinterpret_cast<PFN_vkVoidFunction>(static_cast<MatrixQuery>(Calls::matrix_properties));
+  }
 #define TRANSEPT_FAKE(function)                                                                \
   if (std::strcmp(name, #function) == 0) {                                                     \
     return reinterpret_cast<PFN_vkVoidFunction>(static_cast<PFN_##function>(Calls::function)); \
@@ -306,6 +348,12 @@ FakeVulkan::FakeVulkan() {
   device.memory.memoryTypeCount = 2;
   device.memory.memoryTypes[0] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0};
   device.memory.memoryTypes[1] = {VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT, 0};
+}
+
+void FakeVulkan::give_matrices(std::vector<MatrixProperties> matrices) {
+  device.matrices = std::move(matrices);
+  device.has_matrices = device.has_full_subgroups = true;
+  device.extensions.insert(device.extensions.end(), {kMatrixExtension, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME});
 }
 
 FakeVulkan::~FakeVulkan() { g_fake = nullptr; }

@@ -40,6 +40,9 @@ struct Product {
     if (op.kind != RecordedOp::Kind::kKernel) return std::nullopt;
     std::optional<size_t> format = index_in(kProductKernels, op);
     if (op.kernel == &kProductInt8Kernel) format = std::size(kProductKernels);
+    if (const std::optional<size_t> by_matrices = index_in(kProductMatrixKernels, op); by_matrices.has_value()) {
+      format = std::size(kProductKernels) + 1 + *by_matrices;
+    }
     if (!format.has_value()) return std::nullopt;
     Product product{
         op, *format, argument(op, 0), argument(op, 1), argument(op, 4), op.operands[op.operands.size() - 1]};

@@ -23,7 +23,7 @@ enum class Behind : uint8_t { kLayerNorm, kRmsNorm, kNormInPlace, kWriteKv, kGat
 enum class Norm : uint8_t { kNone, kLayer, kRms, kInPlace };
 
 struct Case {
-  size_t format = 0;  // float32, float16, bfloat16, int8
+  size_t format = 0;  // float32, float16, bfloat16, int8; by matrices float16, bfloat16, int8
   Behind behind = Behind::kLayerNorm;
   uint32_t rows = 1;
   KvType type = KvType::kFloat32;
@@ -79,16 +79,25 @@ class Ops final {
     const uint32_t panels = (y.columns + 31) / 32;
     DeviceEpilogue epilogue{.bias = floats(y.columns), .activation = adds ? Activation::kNone : Activation::kRelu};
     if (adds) epilogue.residual = y;
-    if (c.format == 3) {
+    const VulkanDeviceInfo& info = timeline_.info();
+    DeviceTiling tiling;
+    if (c.format > 3) tiling.rows = c.format == 6 ? info.int8_tile->m : info.half_tile->m;
+    if (c.format % 3 == 0 && c.format > 0) {
       const DeviceRoundedRows rounded{put_words(DeviceRoundedRows::q_words(c.rows, kInputs, {})), put_words(2 * c.rows),
                                       c.rows, kInputs};
       const DeviceMatrix x = matrix(c.rows, kInputs);
-      const DeviceInt8Weights w{integers(uint64_t{panels} * 32 * 128 / 4, UINT32_MAX), floats(uint64_t{panels} * 32),
-                                integers(uint64_t{panels} * 32, 500), y.columns, kInputs};
+      const DeviceInt8Weights w{integers(uint64_t{panels} * 32 * 128 / 4, UINT32_MAX),
+                                floats(uint64_t{panels} * 32),
+                                integers(uint64_t{panels} * 32, 500),
+                                y.columns,
+                                kInputs,
+                                tiling};
       record_round_rows(timeline_.recorder(), x, rounded);
       return record_product(timeline_.recorder(), rounded, w, epilogue, y);
     }
-    record_product(timeline_.recorder(), matrix(c.rows, kInputs), weights(c.format, y.columns, kInputs), epilogue, y);
+    DeviceWeights w = weights(c.format > 3 ? c.format - 3 : c.format, y.columns, kInputs);
+    w.tiling = tiling;
+    record_product(timeline_.recorder(), matrix(c.rows, kInputs), w, epilogue, y);
   }
   DeviceWeights weights(size_t format, uint32_t n, uint32_t k) {
     const uint64_t panels = (n + 31) / 32;
@@ -243,7 +252,9 @@ class VulkanFusedOpsTest : public testing::VulkanRigTest {
 
 TEST_P(VulkanFusedOpsTest, FusedOpsHaveTheBitsOfTheirParts) {
   uint32_t seed = 1;
-  for (size_t format = 0; format < 4; ++format) {
+  const VulkanDeviceInfo& info = rig().shared_device()->info();
+  for (size_t format = 0; format < kNumProducts; ++format) {
+    if (format > 3 && !(format == 6 ? info.int8_tile : info.half_tile).has_value()) continue;
     for (const Behind behind : {Behind::kLayerNorm, Behind::kRmsNorm, Behind::kNormInPlace, Behind::kGate}) {
       for (const uint32_t rows : {1u, 21u}) {
         SCOPED_TRACE(str_cat("format ", format, ", behind ", static_cast<int>(behind), ", ", rows, " rows"));

@@ -64,34 +64,27 @@ const KernelSpec kRoundHeadsKernel{"round_heads", kOneToOne, words(3)};
 const KernelSpec kProductKernels[3] = {{"product_float32", kProductUses, words(8)},
                                        {"product_float16", kProductUses, words(8)},
                                        {"product_bfloat16", kProductUses, words(8)}};
-const KernelSpec kProductTailKernels[4][kNumTails] = {{{"product_float32_layer_norm", kLayerNormTail, words(9)},
-                                                       {"product_float32_rms_norm", kRmsNormTail, words(9)},
-                                                       {"product_float32_write_kv", kWriteKvTail, words(14)},
-                                                       {"product_float32_write_kv_float16", kMergeKvTail, words(14)},
-                                                       {"product_float32_write_kv_bfloat16", kMergeKvTail, words(14)},
-                                                       {"product_float32_write_kv_int8", kMergeKvTail, words(14)},
-                                                       {"product_float32_gate", kGateTail, words(12)}},
-                                                      {{"product_float16_layer_norm", kLayerNormTail, words(9)},
-                                                       {"product_float16_rms_norm", kRmsNormTail, words(9)},
-                                                       {"product_float16_write_kv", kWriteKvTail, words(14)},
-                                                       {"product_float16_write_kv_float16", kMergeKvTail, words(14)},
-                                                       {"product_float16_write_kv_bfloat16", kMergeKvTail, words(14)},
-                                                       {"product_float16_write_kv_int8", kMergeKvTail, words(14)},
-                                                       {"product_float16_gate", kGateTail, words(12)}},
-                                                      {{"product_bfloat16_layer_norm", kLayerNormTail, words(9)},
-                                                       {"product_bfloat16_rms_norm", kRmsNormTail, words(9)},
-                                                       {"product_bfloat16_write_kv", kWriteKvTail, words(14)},
-                                                       {"product_bfloat16_write_kv_float16", kMergeKvTail, words(14)},
-                                                       {"product_bfloat16_write_kv_bfloat16", kMergeKvTail, words(14)},
-                                                       {"product_bfloat16_write_kv_int8", kMergeKvTail, words(14)},
-                                                       {"product_bfloat16_gate", kGateTail, words(12)}},
-                                                      {{"product_int8_layer_norm", kLayerNormTailInt8, words(9)},
-                                                       {"product_int8_rms_norm", kRmsNormTailInt8, words(9)},
-                                                       {"product_int8_write_kv", kWriteKvTailInt8, words(14)},
-                                                       {"product_int8_write_kv_float16", kMergeKvTailInt8, words(14)},
-                                                       {"product_int8_write_kv_bfloat16", kMergeKvTailInt8, words(14)},
-                                                       {"product_int8_write_kv_int8", kMergeKvTailInt8, words(14)},
-                                                       {"product_int8_gate", kGateTailInt8, words(12)}}};
+const KernelSpec kWeightRangeKernel{"weight_range", kOneToOne, words(1)};
+const KernelSpec kProductMatrixKernels[3] = {{"product_matrix_float16", kProductUses, words(8)},
+                                             {"product_matrix_bfloat16", kProductUses, words(8)},
+                                             {"product_matrix_int8", kProductInt8Uses, words(8)}};
+// `of`: a product; `with`: what its uses are called, "" or Int8.
+#define TAIL_SPECS(of, with)                                                 \
+  {                                                                          \
+    {"product_" of "_layer_norm", kLayerNormTail##with, words(9)},           \
+        {"product_" of "_rms_norm", kRmsNormTail##with, words(9)},           \
+        {"product_" of "_write_kv", kWriteKvTail##with, words(14)},          \
+        {"product_" of "_write_kv_float16", kMergeKvTail##with, words(14)},  \
+        {"product_" of "_write_kv_bfloat16", kMergeKvTail##with, words(14)}, \
+        {"product_" of "_write_kv_int8", kMergeKvTail##with, words(14)}, {   \
+      "product_" of "_gate", kGateTail##with, words(12)                      \
+    }                                                                        \
+  }
+const KernelSpec kProductTailKernels[kNumProducts][kNumTails] = {
+    TAIL_SPECS("float32", ),        TAIL_SPECS("float16", ),        TAIL_SPECS("bfloat16", ),
+    TAIL_SPECS("int8", Int8),       TAIL_SPECS("matrix_float16", ), TAIL_SPECS("matrix_bfloat16", ),
+    TAIL_SPECS("matrix_int8", Int8)};
+#undef TAIL_SPECS
 const KernelSpec kProductRoundKernels[kNumRoundedTails] = {
     {"product_int8_layer_norm_round", kLayerNormRound, words(10)},
     {"product_int8_rms_norm_round", kRmsNormRound, words(10)},
@@ -136,6 +129,17 @@ const KernelSpec kCaptureKernels[4] = {{"capture", kAttentionUses, words(24)},
 std::span<const VulkanShader> vulkan_shaders() {
 #define SHADER(name, spec) \
   { &(spec), shader_##name, shader_##name##_reversed }
+#define MATRICES(name, spec, tile) \
+  { &(spec), shader_##name, shader_##name##_reversed, ShaderTile::tile }
+#define MATRIX_TAILS(of, format, tile)                                                  \
+  MATRICES(product_##of, kProductMatrixKernels[(format)-4], tile),                      \
+      MATRICES(product_##of##_layer_norm, kProductTailKernels[format][0], tile),        \
+      MATRICES(product_##of##_rms_norm, kProductTailKernels[format][1], tile),          \
+      MATRICES(product_##of##_write_kv, kProductTailKernels[format][2], tile),          \
+      MATRICES(product_##of##_write_kv_float16, kProductTailKernels[format][3], tile),  \
+      MATRICES(product_##of##_write_kv_bfloat16, kProductTailKernels[format][4], tile), \
+      MATRICES(product_##of##_write_kv_int8, kProductTailKernels[format][5], tile),     \
+      MATRICES(product_##of##_gate, kProductTailKernels[format][6], tile)
 #define TAILS(of, format)                                                       \
   SHADER(product_##of##_layer_norm, kProductTailKernels[format][0]),            \
       SHADER(product_##of##_rms_norm, kProductTailKernels[format][1]),          \
@@ -199,6 +203,10 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          TAILS(float16, 1),
                                          TAILS(bfloat16, 2),
                                          TAILS(int8, 3),
+                                         MATRIX_TAILS(matrix_float16, 4, kHalf),
+                                         MATRIX_TAILS(matrix_bfloat16, 5, kHalf),
+                                         MATRIX_TAILS(matrix_int8, 6, kInt8),
+                                         SHADER(weight_range, kWeightRangeKernel),
                                          SHADER(product_int8, kProductInt8Kernel),
                                          SHADER(round_rows, kRoundRowsKernel),
                                          SHADER(round_heads, kRoundHeadsKernel),
@@ -209,6 +217,8 @@ std::span<const VulkanShader> vulkan_shaders() {
                                          SHADER(add_gathered_rows_float16, kAddGatheredRowsKernels[1]),
                                          SHADER(add_gathered_rows_bfloat16, kAddGatheredRowsKernels[2])};
 #undef TAILS
+#undef MATRIX_TAILS
+#undef MATRICES
 #undef SHADER
   return shaders;
 }

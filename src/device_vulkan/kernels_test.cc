@@ -62,7 +62,7 @@ bool is_one_of(const KernelSpec (&kernels)[M][N], const KernelSpec& spec) {
 }
 
 TEST(KernelsTest, DeclareWhatTheirShadersDo) {
-  EXPECT_EQ(vulkan_shaders().size(), 88u);
+  EXPECT_EQ(vulkan_shaders().size(), 113u);
   std::set<std::string_view> names;
   for (const VulkanShader& shader : vulkan_shaders()) {
     const KernelSpec& spec = *shader.spec;

@@ -34,16 +34,37 @@ class OpenDevice final : public VulkanHandle {
 
 }  // namespace
 
+namespace {
+
+StatusOr<MatrixOptions> matrix_options(const VulkanDeviceInfo& info, const VulkanOpening& opening) {
+  MatrixOptions options{.rounds_inputs = opening.rounds_inputs};
+  if (opening.matrices == "on") options.choice = MatrixChoice::kOn;
+  if (opening.matrices == "off") options.choice = MatrixChoice::kOff;
+  const auto lacks = [&](std::string_view flag) {
+    return absl::FailedPreconditionError(str_cat(
+        flag, ": ", info.name, ": ", info.no_matrices.empty() ? "it has matrices of int8 alone" : info.no_matrices));
+  };
+  if (options.choice == MatrixChoice::kOn && !info.no_matrices.empty()) return lacks("--device-matrices on");
+  if (opening.rounds_inputs && !info.half_tile.has_value()) return lacks("--device-arithmetic float16");
+  return options;
+}
+
+}  // namespace
+
 StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name, VulkanOpening opening) {
   ASSIGN_OR_RETURN(const PFN_vkGetInstanceProcAddr entry, load_vulkan());
   ASSIGN_OR_RETURN(const std::shared_ptr<VulkanInstance> instance,
                    VulkanInstance::create(entry, {std::move(opening.on_problem)}));
   ASSIGN_OR_RETURN(const std::vector<VulkanDeviceInfo> devices, instance->devices());
   ASSIGN_OR_RETURN(const size_t index, pick_vulkan_device(devices, name));
-  ASSIGN_OR_RETURN(std::shared_ptr<VulkanDevice> device, VulkanDevice::create(instance, devices[index]));
+  ASSIGN_OR_RETURN(MatrixOptions matrices, matrix_options(devices[index], opening));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<VulkanDevice> device,
+      VulkanDevice::create(instance, devices[index], {.has_matrices = matrices.choice != MatrixChoice::kOff}));
   ASSIGN_OR_RETURN(std::unique_ptr<VulkanTimeline> timeline,
                    VulkanTimeline::create(std::move(device), {.keeps_recordings = opening.keeps_recordings}));
-  return std::shared_ptr<const VulkanHandle>(std::make_shared<OpenDevice>(VulkanSpace::create(std::move(timeline))));
+  return std::shared_ptr<const VulkanHandle>(
+      std::make_shared<OpenDevice>(VulkanSpace::create(std::move(timeline), std::move(matrices))));
 }
 #else
 StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view /*name*/, VulkanOpening /*opening*/) {

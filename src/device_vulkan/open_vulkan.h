@@ -32,10 +32,13 @@ struct VulkanOpening {
   // Khronos' validation layer tells each problem that it sees (VulkanInstance::Options). For tests. Null: not loaded.
   std::function<void(std::string_view message)> on_problem = nullptr;
   bool keeps_recordings = true;  // VulkanTimeline::Options
+  // --device-matrices: auto, on, off; --device-arithmetic float16.
+  std::string matrices = "auto";
+  bool rounds_inputs = false;
 };
 
 // name: as pick_vulkan_device() takes it. Errors: those of list_vulkan_devices() and pick_vulkan_device(); the device
-// cannot be opened, or has not the memory of its own tables.
+// cannot be opened, has not the memory of its own tables, or has no matrices that `matrices` or `rounds_inputs` needs.
 StatusOr<std::shared_ptr<const VulkanHandle>> open_vulkan_device(std::string_view name, VulkanOpening opening = {});
 
 }  // namespace transept

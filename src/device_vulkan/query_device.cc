@@ -7,6 +7,7 @@
 #include "base/ascii.h"
 #include "base/quoted.h"
 #include "device_vulkan/kernels.h"
+#include "device_vulkan/query_matrices.h"
 
 namespace transept {
 namespace {
@@ -127,13 +128,6 @@ std::string take_memory(const VulkanFunctions& functions, VkPhysicalDevice devic
 
 }  // namespace
 
-bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name) {
-  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& extension) {
-    return std::string_view(extension.extensionName, ::strnlen(extension.extensionName, VK_MAX_EXTENSION_NAME_SIZE)) ==
-           name;
-  });
-}
-
 StatusOr<std::vector<VkExtensionProperties>> query_extensions(const VulkanFunctions& functions,
                                                               VkPhysicalDevice device) {
   uint32_t count = 0;
@@ -192,10 +186,10 @@ VulkanDeviceInfo query_device(const VulkanFunctions& functions, VkPhysicalDevice
     info.refusal = error_message(extensions.status());
     return info;
   }
-  info.has_matrix = has_extension(*extensions, "VK_KHR_cooperative_matrix");
   info.has_budget = has_extension(*extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   bool has_timeline = false;
   take_features(functions, device, info, &has_timeline);
+  take_matrices(functions, device, *extensions, of.limits.maxComputeSharedMemorySize, info);
   const std::string problems[] = {has_timeline ? "" : "its driver has no timeline semaphores",
                                   take_limits(of.limits, maintenance.maxMemoryAllocationSize, info),
                                   take_queue(functions, device, info), take_memory(functions, device, info)};

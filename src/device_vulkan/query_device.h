@@ -20,6 +20,5 @@ StatusOr<VkPhysicalDeviceMemoryProperties> query_memory(const VulkanFunctions& f
 // Errors: those of vulkan_status().
 StatusOr<std::vector<VkExtensionProperties>> query_extensions(const VulkanFunctions& functions,
                                                               VkPhysicalDevice device);
-bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name);
 
 }  // namespace transept

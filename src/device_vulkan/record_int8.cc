@@ -9,9 +9,8 @@ namespace transept {
 namespace {
 
 constexpr uint32_t kWord = 4;
-constexpr uint32_t kPanel = 32;         // outputs (ops/packed_matrix.h)
-constexpr uint32_t kDepth = 64;         // inputs (ops/packed_matrix.h)
-constexpr uint32_t kRowsOfProduct = 8;  // of a group (kernels/product_int8.comp)
+constexpr uint32_t kPanel = 32;  // outputs (ops/packed_matrix.h)
+constexpr uint32_t kDepth = 64;  // inputs (ops/packed_matrix.h)
 
 uint32_t groups(uint32_t count, uint32_t size) { return (count - 1) / size + 1; }
 
@@ -48,12 +47,12 @@ void record_product(Recorder& recorder, const DeviceRoundedRows& x, const Device
   CHECK(!has_bias || epilogue.bias.size == uint64_t{w.n} * kWord);
   CHECK(!has_residual || (epilogue.residual.rows == y.rows && epilogue.residual.columns == y.columns));
   // What is not there is bound all the same, and not read.
-  run(recorder, kProductInt8Kernel,
+  run(recorder, w.tiling.rows > 0 ? kProductMatrixKernels[2] : kProductInt8Kernel,
       {x.rows, w.n, w.k, DeviceRoundedRows::share(x.inputs), y.stride, has_residual ? epilogue.residual.stride : 0,
        static_cast<uint32_t>(epilogue.activation), (has_bias ? 1u : 0u) | (has_residual ? 2u : 0u)},
       {x.q, x.codes, w.panels, w.scales, w.sums, has_bias ? epilogue.bias : w.scales,
        has_residual ? epilogue.residual.range() : w.scales, y.range()},
-      {.x = groups(w.n, kPanel), .y = groups(x.rows, kRowsOfProduct)});
+      {.x = groups(w.n, kPanel), .y = groups(x.rows, w.tiling.rows_of_group())});
 }
 
 void record_round_heads(Recorder& recorder, const DeviceMatrix& x, uint32_t heads, const DeviceMatrix& y) {

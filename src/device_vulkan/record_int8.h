@@ -25,6 +25,7 @@ void record_round_rows(Recorder& recorder, const DeviceMatrix& x, const DeviceRo
 struct DeviceInt8Weights {
   BufferRange panels, scales, sums;
   uint32_t n = 0, k = 0;
+  DeviceTiling tiling = {};  // `rows` of it
 };
 void record_product(Recorder& recorder, const DeviceRoundedRows& x, const DeviceInt8Weights& w,
                     const DeviceEpilogue& epilogue, const DeviceMatrix& y);

@@ -13,9 +13,8 @@ namespace transept {
 namespace {
 
 constexpr uint32_t kWord = 4;
-constexpr uint32_t kPanel = 32;         // outputs (ops/packed_matrix.h)
-constexpr uint32_t kRowsOfProduct = 8;  // of a group (kernels/product.comp)
-constexpr uint32_t kMostDims = 256;     // of a head (kernels/attention.comp)
+constexpr uint32_t kPanel = 32;      // outputs (ops/packed_matrix.h)
+constexpr uint32_t kMostDims = 256;  // of a head (kernels/attention.comp)
 
 uint32_t groups(uint32_t count, uint32_t size) { return (count - 1) / size + 1; }
 uint32_t bits(float value) { return std::bit_cast<uint32_t>(value); }
@@ -95,13 +94,25 @@ void record_product(Recorder& recorder, const DeviceMatrix& x, const DeviceWeigh
   if (has_bias) check_floats(epilogue.bias, w.n);
   if (has_residual) CHECK(epilogue.residual.rows == y.rows && epilogue.residual.columns == y.columns);
   CHECK(!overlap(x.range(), y.range()));
+  const auto format = static_cast<size_t>(w.format);
+  const bool has_tiles = w.tiling.rows > 0;
+  CHECK(!has_tiles || w.format != DeviceFormat::kFloat32);
+  uint32_t adds = (has_bias ? 1u : 0u) | (has_residual ? 2u : 0u);
+  if (has_tiles) adds |= (w.tiling.rounds_inputs ? 4u : 0u) | w.tiling.exponent << 8;
   // What is not there is bound all the same, and not read.
-  run(recorder, kProductKernels[static_cast<size_t>(w.format)],
+  run(recorder, has_tiles ? kProductMatrixKernels[format - 1] : kProductKernels[format],
       {x.rows, w.n, w.k, x.stride, y.stride, has_residual ? epilogue.residual.stride : 0,
-       static_cast<uint32_t>(epilogue.activation), (has_bias ? 1u : 0u) | (has_residual ? 2u : 0u)},
+       static_cast<uint32_t>(epilogue.activation), adds},
       {x.range(), w.panels, has_bias ? epilogue.bias : x.range(), has_residual ? epilogue.residual.range() : x.range(),
        y.range()},
-      {.x = groups(w.n, kPanel), .y = groups(x.rows, kRowsOfProduct)});
+      {.x = groups(w.n, kPanel), .y = groups(x.rows, w.tiling.rows_of_group())});
+}
+
+void record_weight_range(Recorder& recorder, const BufferRange& numbers, const BufferRange& found) {
+  const uint64_t words = numbers.size / kWord, num_groups = weight_range_groups(words);
+  CHECK(words > 0 && words <= UINT32_MAX && found.size == num_groups * sizeof(DeviceWeightRange));
+  run(recorder, kWeightRangeKernel, {static_cast<uint32_t>(words)}, {numbers, found},
+      {.x = static_cast<uint32_t>(num_groups)});
 }
 
 void record_gated_activation(Recorder& recorder, Activation activation, const DeviceMatrix& gate, const DeviceMatrix& x,

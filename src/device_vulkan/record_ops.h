@@ -44,12 +44,23 @@ constexpr uint64_t group_norm_scratch(uint64_t rows) { return rows + 32; }
 void record_group_norm(Recorder& recorder, const DeviceMatrix& x, const BufferRange& weight, const BufferRange& bias,
                        float epsilon, const BufferRange& scratch, const DeviceMatrix& y);
 
+// How matrix units multiply with weights (kernels/product_matrix.comp).
+struct DeviceTiling {
+  uint32_t rows = 0;           // of a tile, the device's; 0: shader cores multiply
+  bool rounds_inputs = false;  // to one float16 each, not two; of float16 and bfloat16 weights
+  uint32_t exponent = 127;     // of the power of two by which bfloat16 weights become float16, as a float32 has it
+
+  uint32_t rows_of_group() const { return rows == 0 ? 8 : rows; }  // kernels/product.comp
+};
+
 // y = activation(x w^T + bias) + residual; residual may be y. w: the panels of a PackedMatrix (ops/packed_matrix.h) of
-// n outputs and k inputs. bias, residual: of no buffer, none. x and y are apart.
+// n outputs and k inputs. bias, residual: of no buffer, none. x and y are apart. REQUIRES: float32 weights have no
+// tiling.
 struct DeviceWeights {
   BufferRange panels;
   uint32_t n = 0, k = 0;
   DeviceFormat format = DeviceFormat::kFloat32;
+  DeviceTiling tiling = {};
 };
 struct DeviceEpilogue {
   BufferRange bias = {};
@@ -58,6 +69,15 @@ struct DeviceEpilogue {
 };
 void record_product(Recorder& recorder, const DeviceMatrix& x, const DeviceWeights& w, const DeviceEpilogue& epilogue,
                     const DeviceMatrix& y);
+
+// The range of bfloat16 numbers. found: DeviceWeightRange [weight_range_groups(words)].
+struct DeviceWeightRange {
+  uint32_t largest = 0;  // bits without sign
+  uint32_t depth = 0;  // 384 less the exponent, as a float32 has it, of the lowest bit that is set in any; 0: all are 0
+};
+static_assert(sizeof(DeviceWeightRange) == 8);
+constexpr uint64_t weight_range_groups(uint64_t words) { return (words + 8191) / 8192; }
+void record_weight_range(Recorder& recorder, const BufferRange& numbers, const BufferRange& found);
 
 // y = activation(gate) * x; y may be either.
 void record_gated_activation(Recorder& recorder, Activation activation, const DeviceMatrix& gate, const DeviceMatrix& x,

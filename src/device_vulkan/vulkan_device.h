@@ -14,6 +14,8 @@
 
 namespace transept {
 
+struct VulkanShader;
+
 struct VulkanPipeline {
   VkPipeline pipeline = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -25,6 +27,7 @@ class VulkanDevice final {
   struct Options {
     bool is_robust = false;    // ranges are checked by the device, which costs time: tests
     bool is_reversed = false;  // kernels with their lanes in reverse: tests
+    bool has_matrices = true;  // else info() has no tiles, and the device is opened without them
   };
 
   // Opens a device of instance->devices(). Errors: kFailedPrecondition, it is refused; kInternal, the driver no longer
@@ -46,7 +49,8 @@ class VulkanDevice final {
   VkDevice handle() const { return device_; }
   VkQueue queue() const { return queue_; }
 
-  // The kernel, built when it is asked for first. Errors: kNotFound, there is none of that name; those of
+  // The kernel, built when it is asked for first. Errors: kNotFound, there is none of that name, or it needs a tile of
+  // matrices that info() does not have; those of
   // vulkan_status(): what was built of it is kept for the next try.
   StatusOr<VulkanPipeline> pipeline(const KernelSpec& kernel);
 
@@ -55,6 +59,8 @@ class VulkanDevice final {
       : instance_(std::move(instance)), info_(info), options_(options) {}
   Status open();
   Status make_layouts(size_t num_operands);
+  StatusOr<VkPipeline> make_pipeline(const VulkanShader& shader, VkPipelineLayout layout);
+  bool has_tiles() const { return info_.half_tile.has_value() || info_.int8_tile.has_value(); }
 
   std::shared_ptr<VulkanInstance> instance_;
   VulkanDeviceInfo info_;

@@ -1,5 +1,10 @@
 #include "device_vulkan/vulkan_functions.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "device_vulkan/cooperative_matrix.h"
+
 namespace transept {
 namespace {
 
@@ -22,7 +27,15 @@ Status VulkanFunctions::find_others(VkInstance instance) {
 #define TRANSEPT_FIND(name) RETURN_IF_ERROR(find(get, instance, #name, name));
   TRANSEPT_VULKAN_FUNCTIONS(TRANSEPT_FIND)
 #undef TRANSEPT_FIND
+  query_matrices = get(instance, kMatrixQuery);
   return ok_status();
+}
+
+bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name) {
+  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& extension) {
+    return std::string_view(extension.extensionName, ::strnlen(extension.extensionName, VK_MAX_EXTENSION_NAME_SIZE)) ==
+           name;
+  });
 }
 
 std::string vulkan_result_name(VkResult result) {

@@ -5,6 +5,10 @@
 #define VK_NO_PROTOTYPES 1
 #include <vulkan/vulkan_core.h>
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "base/status.h"
 
 // Every function in use. clang-format finds another form of the list each time.
@@ -70,12 +74,16 @@ struct VulkanFunctions {
   PFN_vkGetInstanceProcAddr get = nullptr;
   TRANSEPT_VULKAN_GLOBAL_FUNCTIONS(TRANSEPT_VULKAN_MEMBER)
   TRANSEPT_VULKAN_FUNCTIONS(TRANSEPT_VULKAN_MEMBER)
+  PFN_vkVoidFunction query_matrices = nullptr;  // cooperative_matrix.h; null: this Vulkan has none
 
   // Errors: kNotFound, `get` lacks one. The others are found once there is an instance.
   Status find_global();
   Status find_others(VkInstance instance);
 };
 #undef TRANSEPT_VULKAN_MEMBER
+
+// Whether one of these has the name.
+bool has_extension(std::span<const VkExtensionProperties> extensions, std::string_view name);
 
 // "VK_ERROR_DEVICE_LOST"; "VkResult -999" for what is unknown.
 std::string vulkan_result_name(VkResult result);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -29,13 +30,14 @@ struct Product {
 
 class VulkanInt8Test : public VulkanRigTest {
  protected:
-  DeviceInt8Weights put_weights(const PackedMatrix& w) {
+  DeviceInt8Weights put_weights(const PackedMatrix& w, uint32_t tile_rows) {
     const std::span<const std::byte> panels = w.views().panels;
     return {{rig().put(panels), 0, panels.size()},
             rig().put_range({w.views().scales.begin(), w.views().scales.end()}),
             {rig().put(std::as_bytes(w.views().sums)), 0, w.views().sums.size_bytes()},
             static_cast<uint32_t>(w.n()),
-            static_cast<uint32_t>(w.k())};
+            static_cast<uint32_t>(w.k()),
+            {.rows = tile_rows}};
   }
   DeviceRoundedRows round(const DeviceMatrix& x, InputRounding inputs) {
     const uint64_t words = DeviceRoundedRows::q_words(x.rows, x.columns, inputs);
@@ -49,12 +51,13 @@ class VulkanInt8Test : public VulkanRigTest {
   }
 
   std::vector<float> on_device(const Product& p, const std::vector<float>& x, const PackedMatrix& w,
-                               const std::vector<float>& bias, const std::vector<float>& residual) {
+                               const std::vector<float>& bias, const std::vector<float>& residual,
+                               uint32_t tile_rows = 0) {
     const DeviceMatrix in = put_matrix(x, p.m, p.k), out = make(p.m, p.n);
     DeviceEpilogue epilogue{.activation = p.activation};
     if (p.has_bias) epilogue.bias = rig().put_range(bias);
     if (p.has_residual) epilogue.residual = put_matrix(residual, p.m, p.n);
-    record_product(rig().recorder(), round(in, p.inputs), put_weights(w), epilogue, out);
+    record_product(rig().recorder(), round(in, p.inputs), put_weights(w, tile_rows), epilogue, out);
     rig().run();
     std::vector<float> y = get(out);
     rig().clear();
@@ -84,6 +87,19 @@ class VulkanInt8Test : public VulkanRigTest {
       if (!std::isnan(here[i])) {
         ASSERT_NEAR(there[i], here[i], bound) << "at " << i / p.n << ", " << i % p.n;
       }
+    }
+    expect_same_by_matrices(p, x, w, bias, residual, there);
+  }
+  // Where the device has matrices of int8: they give the bits that shader cores give.
+  void expect_same_by_matrices(const Product& p, const std::vector<float>& x, const PackedMatrix& w,
+                               const std::vector<float>& bias, const std::vector<float>& residual,
+                               const std::vector<float>& expected) {
+    const std::optional<MatrixTile>& tile = rig().shared_device()->info().int8_tile;
+    if (!tile.has_value()) return;
+    const std::vector<float> y = on_device(p, x, w, bias, residual, tile->m);
+    for (size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i]))
+          << "by matrices at " << i / p.n << ", " << i % p.n;
     }
   }
 
@@ -171,6 +187,7 @@ TEST_P(VulkanInt8Test, RowsAtTheEnds) {
         ASSERT_FLOAT_EQ(there[i], here[i]) << "row " << i / 33;
       }
     }
+    expect_same_by_matrices(p, x, w, {}, {}, there);
   }
 }
 

@@ -2,9 +2,11 @@
 // record; nothing is read back but what copy_out() asks for.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/isa.h"
 #include "base/thread_pool.h"
@@ -30,6 +32,13 @@ class VulkanModelDevice final : public Device {
   StepCounts step_counts() const override { return counts_; }
   std::optional<DeviceUsage> usage() const override { return space_->usage(); }
 
+  // Tries the forms of the products that a dry run has met, and finds the factors of bfloat16 weights.
+  Status choose_forms(std::vector<std::string>& report) override;
+  // A dry run has met a product with these weights.
+  void note_product(const PackedMatrix& w);
+  // How one is made.
+  DeviceTiling tiling_of(const PackedMatrix& w) const;
+
   VulkanSpace& space() const { return *space_; }
   CpuDevice& host() { return host_; }
 
@@ -45,6 +54,10 @@ class VulkanModelDevice final : public Device {
   CpuDevice host_;
   Status lack_;
   StepCounts counts_;
+  ModelProducts products_;
+  MatrixForms forms_;
+  std::map<const std::byte*, uint64_t> bfloat16_;   // matrices that were met, and their bytes
+  std::map<const std::byte*, uint32_t> exponents_;  // of those that matrix units multiply (DeviceTiling)
 };
 
 // The device of a context. REQUIRES: it is one.

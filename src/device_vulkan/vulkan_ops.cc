@@ -57,7 +57,8 @@ void vulkan_ops::gemm(Context& context, const GemmInput& input, const PackedMatr
   const Arena::Scope scope(context.arena);
   const bool is_int8 = w.format().weights == kInt8Format;
   const RoundedRoom room = is_int8 ? make_room(context, input.x, w) : RoundedRoom();
-  if (context.dry_run) return;
+  if (context.dry_run) return vulkan_of(context).note_product(w);
+  const DeviceTiling tiling = vulkan_of(context).tiling_of(w);
   if (context.counters != nullptr) ++context.counters->num_matmuls;
   vulkan_ops::record(context, [&](VulkanTimeline& timeline) {
     DeviceRoundedRows rows;
@@ -79,13 +80,16 @@ void vulkan_ops::gemm(Context& context, const GemmInput& input, const PackedMatr
           timeline.range(w.panels() + panel * panel_bytes, static_cast<uint64_t>(panels * panel_bytes));
       if (is_int8) {
         const int64_t outputs = panels * kPanelColumns;
-        const DeviceInt8Weights weights{bytes, range_of(timeline, w.scales() + begin, outputs),
+        const DeviceInt8Weights weights{bytes,
+                                        range_of(timeline, w.scales() + begin, outputs),
                                         timeline.range(w.sums() + begin, static_cast<uint64_t>(outputs) * 4),
-                                        to_u32(end - begin), to_u32(w.k())};
+                                        to_u32(end - begin),
+                                        to_u32(w.k()),
+                                        tiling};
         record_product(recorder, rows, weights, own, matrix_of(timeline, y.columns(begin, end)));
         continue;
       }
-      const DeviceWeights weights{bytes, to_u32(end - begin), to_u32(w.k()), format_of(w)};
+      const DeviceWeights weights{bytes, to_u32(end - begin), to_u32(w.k()), format_of(w), tiling};
       record_product(recorder, matrix_of(timeline, input.x), weights, own, matrix_of(timeline, y.columns(begin, end)));
     }
   });

@@ -76,17 +76,24 @@ constexpr WeightFormat kFormats[] = {kFloat32Format, kFloat16Format, kBFloat16Fo
 
 class VulkanProductTest : public VulkanOpsTest {
  protected:
-  DeviceWeights put_weights(const PackedMatrix& packed, DeviceFormat format) {
+  DeviceWeights put_weights(const PackedMatrix& packed, DeviceFormat format, const DeviceTiling& tiling = {}) {
     const std::span<const std::byte> panels = packed.views().panels;
     return {{rig().put(panels), 0, panels.size()},
             static_cast<uint32_t>(packed.n()),
             static_cast<uint32_t>(packed.k()),
-            format};
+            format,
+            tiling};
   }
 
+  // By shader cores, and where the device has them by matrices.
   void expect_right(const Product& p) {
+    expect_right(p, {});
+    const std::optional<MatrixTile>& tile = rig().shared_device()->info().half_tile;
+    if (tile.has_value() && p.format != DeviceFormat::kFloat32) expect_right(p, {.rows = tile->m, .exponent = 130});
+  }
+  void expect_right(const Product& p, const DeviceTiling& tiling) {
     SCOPED_TRACE(str_cat("m ", p.m, " n ", p.n, " k ", p.k, " format ", static_cast<int>(p.format), " activation ",
-                         static_cast<int>(p.activation)));
+                         static_cast<int>(p.activation), tiling.rows > 0 ? " by matrices" : ""));
     std::vector<float> x = random_floats(p.m * p.k, 1), b = random_floats(p.n, 3), r = random_floats(p.m * p.n, 4);
     const PackedMatrix packed =
         test_util::pack(random_floats(p.n * p.k, 2), p.n, p.k, {kFormats[static_cast<size_t>(p.format)]});
@@ -101,7 +108,7 @@ class VulkanProductTest : public VulkanOpsTest {
     DeviceEpilogue device{.activation = p.activation};
     if (p.has_bias) device.bias = rig().put_range(b);
     if (p.has_residual) device.residual = residual;
-    record_product(rig().recorder(), in, put_weights(packed, p.format), device, out);
+    record_product(rig().recorder(), in, put_weights(packed, p.format, tiling), device, out);
     rig().run();
     const std::vector<float> y = get(out);
     for (size_t i = 0; i < y.size(); ++i) {
@@ -117,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Builds, VulkanProductTest, ::testing::Bool(),
 TEST_P(VulkanProductTest, MatchesTheReferenceOverShapes) {
   for (const uint32_t m : {1u, 7u, 8u, 9u, 29u}) {
     for (const uint32_t n : {1u, 31u, 32u, 33u, 100u}) {
-      for (const uint32_t k : {1u, 2u, 7u, 64u, 129u}) {
+      for (const uint32_t k : {1u, 2u, 7u, 64u, 129u, 300u}) {
         for (const DeviceFormat format : {DeviceFormat::kFloat32, DeviceFormat::kFloat16, DeviceFormat::kBFloat16}) {
           expect_right({m, n, k, format, Activation::kNone, (m + n) % 2 == 0, (n + k) % 2 == 0});
           if (HasFatalFailure()) return;
@@ -130,7 +137,8 @@ TEST_P(VulkanProductTest, MatchesTheReferenceOverShapes) {
 TEST_P(VulkanProductTest, AppliesItsEpilogue) {
   for (int activation = 0; activation <= static_cast<int>(Activation::kQuickGelu); ++activation) {
     for (const int adds : {0, 1, 2, 3}) {
-      expect_right({3, 70, 33, DeviceFormat::kFloat32, Activation(activation), (adds & 1) != 0, (adds & 2) != 0});
+      const DeviceFormat format = DeviceFormat((activation + adds) % 3);
+      expect_right({3, 70, 33, format, Activation(activation), (adds & 1) != 0, (adds & 2) != 0});
       if (HasFatalFailure()) return;
     }
   }

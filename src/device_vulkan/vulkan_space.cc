@@ -92,6 +92,16 @@ DeviceUsage VulkanSpace::usage() const {
   return usage;
 }
 
+StatusOr<VulkanSpace::TriedMatrices> VulkanSpace::tried_matrices(const ModelProducts& products) {
+  const MutexLock lock(mutex_);
+  wait_for_turn();
+  if (const auto found = tried_.find(products); found != tried_.end()) return found->second;
+  TriedMatrices tried;
+  ASSIGN_OR_RETURN(tried.forms, try_matrices(*timeline_, products, matrices_, tried.report));
+  tried_.emplace(products, tried);
+  return tried;
+}
+
 Status VulkanSpace::status() const {
   const MutexLock lock(mutex_);
   return timeline_->status();

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "base/mutex.h"
+#include "device_vulkan/matrix_trial.h"
 #include "device_vulkan/vulkan_timeline.h"
 #include "tensor/device.h"
 
@@ -16,8 +20,8 @@ namespace transept {
 
 class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_this<VulkanSpace> {
  public:
-  static std::shared_ptr<VulkanSpace> create(std::unique_ptr<VulkanTimeline> timeline) {
-    return std::shared_ptr<VulkanSpace>(new VulkanSpace(std::move(timeline)));
+  static std::shared_ptr<VulkanSpace> create(std::unique_ptr<VulkanTimeline> timeline, MatrixOptions matrices = {}) {
+    return std::shared_ptr<VulkanSpace>(new VulkanSpace(std::move(timeline), std::move(matrices)));
   }
 
   bool is_host() const override { return false; }
@@ -39,18 +43,28 @@ class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_th
   StepCounts end_step();
   bool keeps_recordings() const { return keeps_recordings_; }
 
+  // How such products are made, which is tried when it is asked for first: the models of replicas have the same ones,
+  // and so the same forms. Errors: those of try_matrices().
+  struct TriedMatrices {
+    MatrixForms forms;
+    std::vector<std::string> report;
+  };
+  StatusOr<TriedMatrices> tried_matrices(const ModelProducts& products);
+
   Status status() const;
   DeviceUsage usage() const;
   const VulkanDeviceInfo& info() const { return info_; }
 
  private:
-  explicit VulkanSpace(std::unique_ptr<VulkanTimeline> timeline)
-      : info_(timeline->info()),
+  VulkanSpace(std::unique_ptr<VulkanTimeline> timeline, MatrixOptions matrices)
+      : matrices_(std::move(matrices)),
+        info_(timeline->info()),
         max_range_bytes_(timeline->max_range_bytes()),
         keeps_recordings_(timeline->keeps_recordings()),
         timeline_(std::move(timeline)) {}
   void wait_for_turn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const MatrixOptions matrices_;
   const VulkanDeviceInfo info_;
   const uint64_t max_range_bytes_;
   const bool keeps_recordings_;
@@ -58,6 +72,7 @@ class VulkanSpace final : public DeviceMemory, public std::enable_shared_from_th
   CondVar step_ended_;
   std::array<uint64_t, kNumMemoryUses> bytes_ ABSL_GUARDED_BY(mutex_) = {};  // that are allocated
   std::thread::id in_step_ ABSL_GUARDED_BY(mutex_);  // the thread that has a step open; none: no thread
+  std::map<ModelProducts, TriedMatrices> tried_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<VulkanTimeline> timeline_ ABSL_PT_GUARDED_BY(mutex_);
 };
 

@@ -23,13 +23,15 @@ struct OpenedVulkan {
   std::shared_ptr<const DeviceKind> kind;  // null: there is no lavapipe, or no validation layer
   std::string why;
 
-  explicit OpenedVulkan(bool keeps_recordings = true) {
+  // matrices: --device-matrices. off: which form is faster would be this machine's affair.
+  explicit OpenedVulkan(bool keeps_recordings = true, const std::string& matrices = "off") {
     if (std::filesystem::exists(kLavapipe)) ::setenv("VK_ICD_FILENAMES", kLavapipe, 0);
     const auto tell = [this](std::string_view problem) {
       const MutexLock lock(mutex);
       problems.emplace_back(problem);
     };
-    auto opened = open_vulkan_kind("vulkan:lavapipe", {.on_problem = tell, .keeps_recordings = keeps_recordings});
+    auto opened = open_vulkan_kind("vulkan:lavapipe",
+                                   {.on_problem = tell, .keeps_recordings = keeps_recordings, .matrices = matrices});
     if (!opened.ok()) why = error_message(opened.status());
     if (opened.ok()) kind = *std::move(opened);
   }

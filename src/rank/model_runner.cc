@@ -201,6 +201,7 @@ Status EncoderDecoderModelRunner::size_arena() {
   }
   threads_.use_threads(options_.num_threads);
   RETURN_IF_ERROR(with_prefix(device_->status(), spec().family));
+  RETURN_IF_ERROR(device_->choose_forms(report_));
   const size_t step_bytes = measuring.high_water_bytes(), apart = measuring_encodes.high_water_bytes();
   RETURN_IF_ERROR(check_memory(encoder_bytes + step_bytes + apart));
   info_.step_bytes = encoder_bytes + step_bytes + apart;

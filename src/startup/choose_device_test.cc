@@ -64,6 +64,28 @@ TEST_F(ChooseDeviceTest, WhatDoesNotGoWithAVulkanDeviceIsRefusedByName) {
   EXPECT_THAT(refusal(config), Not(HasSubstr("--encode-slice")));
 }
 
+TEST_F(ChooseDeviceTest, HowProductsAreMadeIsADevicesAffair) {
+  for (const char* device : {"auto", "cpu"}) {
+    EngineConfig config = on(device);
+    config.device_matrices = "on";
+    EXPECT_EQ(refusal(config), str_cat("--device-matrices on is of a Vulkan device alone, and --device is ", device));
+    config = on(device);
+    config.device_arithmetic = "float16";
+    EXPECT_THAT(refusal(config), HasSubstr("--device-arithmetic float16 is of a Vulkan device alone"));
+  }
+  EngineConfig config = on("vulkan:no such card");
+  config.device_matrices = "yes";
+  EXPECT_EQ(refusal(config), "--device-matrices yes: unknown; one of auto, on, off");
+  config.device_matrices = "off";
+  EXPECT_THAT(refusal(config), HasSubstr("--device vulkan:no such card: ")) << "the flag is taken";
+  config.device_arithmetic = "bfloat16";
+  EXPECT_EQ(refusal(config), "--device-arithmetic bfloat16: unknown; one of float32, float16");
+  config.device_arithmetic = "float16";
+  EXPECT_THAT(refusal(config), HasSubstr("--device-matrices is off"));
+  config.device_matrices = "auto";
+  EXPECT_THAT(refusal(config), HasSubstr("--device vulkan:no such card: ")) << "both are taken";
+}
+
 TEST_F(ChooseDeviceTest, ADeviceThatIsNotThereIsNamedWithAReason) {
   const auto chosen = choose_device(on("vulkan:no such card"));
   ASSERT_FALSE(chosen.ok());

@@ -21,12 +21,14 @@ struct EngineConfig {
   std::string quantization = "none";
   bool quantization_given = false;  // "none" was requested, and is not only the default
   std::string device = "auto";
-  bool recordings = true;                  // of steps, where the device keeps them
-  std::string shortlist = "auto";          // auto, none, or a file (shortlist_file.h)
-  std::optional<int64_t> shortlist_parts;  // ShortlistOptions::max_parts; for tests
-  std::string preemption_mode = "auto";    // auto, recompute, swap
-  int32_t threads = 0;                     // per replica or rank; 0: the processors, divided among them
-  int32_t replicas = 1;                    // engines over one set of weights, which share the bytes below
+  bool recordings = true;                     // of steps, where the device keeps them
+  std::string device_matrices = "auto";       // auto, on, off: a Vulkan device's matrix units
+  std::string device_arithmetic = "float32";  // float32, float16: of a Vulkan device's products
+  std::string shortlist = "auto";             // auto, none, or a file (shortlist_file.h)
+  std::optional<int64_t> shortlist_parts;     // ShortlistOptions::max_parts; for tests
+  std::string preemption_mode = "auto";       // auto, recompute, swap
+  int32_t threads = 0;                        // per replica or rank; 0: the processors, divided among them
+  int32_t replicas = 1;                       // engines over one set of weights, which share the bytes below
   // Ranks that hold the model together, and share the bytes below: so many divide every layer of a stage, and stages
   // divide the layers.
   int32_t tensor_parallel_size = 1, pipeline_parallel_size = 1;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -129,6 +130,11 @@ class Device {
   // Why the results of the device's ops and copies are not to be used: an op that a dry run has met is not there, or a
   // call of its driver failed. The processor never fails.
   virtual Status status() const { return ok_status(); }
+
+  // After a dry run of the largest steps: the device chooses how it computes what that has met, for good, and appends
+  // what it has chosen to the start's report. Errors: what it was told to choose is not to be had; calls of its driver
+  // failed.
+  virtual Status choose_forms(std::vector<std::string>& /*report*/) { return ok_status(); }
 
   // A step that may come again begins: a device may keep what it makes of the ops and copies until end_step(), and run
   // it again in a step that has the same ones, of other lengths, tables, ids and content. What those before it recorded

@@ -38,11 +38,15 @@ WRITES(kNormedPlace, float, normed)
 #endif
 #define kEndPlace (kNormedPlace + 1)
 #define made_of normed
-const uint kNormRows = kRows;
+const uint kNormRows = 8;  // of a tile's 8 or 16
 #define x_of y
 #include "norm.glsl"
 
-void make_rows(uint first) { normalize_rows(first, rows, n, y_stride, normed_stride, epsilon); }
+void make_rows(uint first) {
+  for (uint from = first; from < first + kRows; from += kNormRows) {
+    normalize_rows(from, rows, n, y_stride, normed_stride, epsilon);
+  }
+}
 uint made_at(uint row) { return row * normed_stride; }
 uint made_width() { return n; }
 
