@@ -1,5 +1,5 @@
-// WebSockets whose messages may come a little late: they come whole and in order whatever happens meanwhile, and ends are
-// seen.
+// WebSockets whose messages may come a little late: they come whole and in order whatever happens meanwhile, and ends
+// are seen.
 #include <gtest/gtest.h>
 
 #include <atomic>

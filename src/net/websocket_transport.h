@@ -4,7 +4,7 @@
 // strand; borrows the socket.
 //
 // Patient: a read does not wait for the socket, but for wake(), which a ReadTicker calls when something has come. Then
-// it takes all that is there in one call, and the kernel is told that nobody waits for less than kQuietBytes.
+// it takes all that is there in one call, and the kernel wakes no thread for less than kQuietBytes.
 #pragma once
 
 #include <sys/socket.h>
@@ -99,9 +99,7 @@ class WebSocketTransport final {
           }
           return wait(self);
         case State::kUnread: return take(self, {});
-        case State::kSocket:
-          transport.note_read(buffers, num_bytes);
-          return self.complete(error, num_bytes);
+        case State::kSocket: transport.note_read(buffers, num_bytes); return self.complete(error, num_bytes);
         case State::kArrival: return look(self);
       }
     }

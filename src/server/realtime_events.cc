@@ -33,7 +33,9 @@ RealtimeFailure read_event_id(const Json& json, std::string& out) {
 
 constexpr std::string_view kAppend = "input_audio_buffer.append";
 
-void skip_space(std::string_view& text) { text.remove_prefix(std::min(text.find_first_not_of(" \t\n\r"), text.size())); }
+void skip_space(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\n\r"), text.size()));
+}
 
 bool take(std::string_view& text, char wanted) {
   skip_space(text);
@@ -52,9 +54,9 @@ bool take_plain_string(std::string_view& text, bool is_audio, std::string_view& 
   return is_audio || std::ranges::all_of(out, [](char c) { return c >= ' ' && c < 0x7F && c != '\\'; });
 }
 
-// Most of what comes is audio, and a parser of JSON looks at each character of its base64 several times. Reads an append
-// that is written plainly: of type, audio and event_id, each once, without escapes. False: it is something else, or
-// wrong, and `out` is as it was.
+// Most of what comes is audio, and a parser of JSON looks at each character of its base64 several times. Reads an
+// append that is written plainly: of type, audio and event_id, each once, without escapes. False: it is something else,
+// or wrong, and `out` is as it was.
 bool read_plain_append(std::string_view text, RealtimeMessage& out) {
   std::string_view type, event_id, audio;
   if (!take(text, '{')) return false;
@@ -70,7 +72,8 @@ bool read_plain_append(std::string_view text, RealtimeMessage& out) {
   if (!text.empty() || type != kAppend || audio.data() == nullptr || event_id.size() > kMaxEventIdBytes) return false;
   std::optional<std::string> bytes = decode_base64(audio);
   if (!bytes.has_value()) return false;
-  out = {.json = Json::object(), .type = std::string(type), .event_id = std::string(event_id), .audio = std::move(bytes)};
+  out = {
+      .json = Json::object(), .type = std::string(type), .event_id = std::string(event_id), .audio = std::move(bytes)};
   return true;
 }
 

@@ -141,8 +141,9 @@ TEST(RealtimeEvents, AnAppendThatIsWrittenOtherwiseSaysTheSame) {
   EXPECT_FALSE(parse_message(R"({"audio": "AAEC", "type": "another"})", {}, message).has_value());
   EXPECT_EQ(message.type, "another");
   EXPECT_NE(message.json.find("audio"), nullptr);
-  for (const char* end : {"\"audio\": \"AAEC\"", "\"audio\": \"AAEC\"}}", "\"audio\": \"AAEC\",}", "\"audio\": \"AAEC", "\"audio\" \"AAEC\"}",
-                          "\"audio\": \"AA\nEC\"}", "\"audio\": \"AAEC\"} x", "audio: \"AAEC\"}", ",\"audio\": \"AAEC\"}"}) {
+  for (const char* end : {"\"audio\": \"AAEC\"", "\"audio\": \"AAEC\"}}", "\"audio\": \"AAEC\",}", "\"audio\": \"AAEC",
+                          "\"audio\" \"AAEC\"}", "\"audio\": \"AA\nEC\"}", "\"audio\": \"AAEC\"} x", "audio: \"AAEC\"}",
+                          ",\"audio\": \"AAEC\"}"}) {
     EXPECT_EQ(refused(begin + end).code, "invalid_json") << end;
   }
   const std::string long_id = R"({"type": "input_audio_buffer.append", "audio": "AAEC", "event_id": ")";

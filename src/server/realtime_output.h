@@ -41,7 +41,7 @@ class RealtimeOutput final : public LiveObserver {
   // An empty transcript for a commit of nothing, if no other is owed: a client that ended twice waits for one.
   void completed_empty();
 
-  // Audio has come; `has_turns`: its turns are detected. While nobody speaks it is read a little later, and costs less.
+  // Audio has come; `has_turns`: its turns are detected. In silence it is read a little later, and costs less.
   void on_audio(bool has_turns);
   // Reads nothing further until on_audio_taken.
   void pause();

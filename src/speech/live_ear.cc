@@ -27,7 +27,8 @@ LiveEar::LiveEar(const AudioProcessor& processor, const LogMel& voice_mel, int32
 
 void LiveEar::push(std::span<const int16_t> samples, std::vector<FrameVoice>& decided) {
   floats_.resize(samples.size());
-  std::ranges::transform(samples, floats_.begin(), [](int16_t sample) { return static_cast<float>(sample) / 32768.0f; });
+  std::ranges::transform(samples, floats_.begin(),
+                         [](int16_t sample) { return static_cast<float>(sample) / 32768.0f; });
   resampled_.clear();
   resampler_.convert(floats_, resampled_);
   listen(resampled_, false, decided);
