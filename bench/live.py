@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Live sessions in real time, beside faster-whisper under whisper_streaming's policy where that is installed. `./dev bench live` runs all of it.
 
-    bench/live.py [streams] [silence] [--model FOLDER] [--sessions 1,4,12] [--seconds 60] [--threads N] [--delay low] [--json FILE]
+    bench/live.py [streams] [silence] [--model FOLDER] [--sessions 1,4,12] [--seconds 60] [--threads N] [--delay low] [--no-peer] [--json FILE]
 
 streams: `transept bench live` against a server of int8 weights, a row for each number of sessions, then the peer (peers/live_peer.py) with the same
 weights, threads and recordings; of Moonshine without it. silence: processor time of a server with 64 sessions in which nobody speaks, of zeros and of the
-noise of a quiet room. Recordings and models come from ../shared. Alone on the machine, please.
+noise of a quiet room, as binary messages and as OpenAI's clients send audio. Recordings and models come from ../shared. Alone on the machine, please.
 """
 import argparse
 import array
@@ -28,8 +28,9 @@ import serving  # noqa: E402
 SHARED = ROOT.parent / "shared"
 PEER = ROOT / "bench" / "peers" / "live_peer.py"
 VENV_PYTHON = ROOT / ".venv" / "bin" / "python"
-RATE, SILENT_SESSIONS = 16000, 64
-SILENT_SHARE = 0.02  # of one processor: the aim
+RATE = 16000
+SILENCES = (("zeros", 0, "binary"), ("a quiet room", 8, "binary"), ("a quiet room", 8, "base64"))  # the loudest sample, of 16 bits
+SILENT_SHARE = 0.02  # of one processor: the aim, of 64 sessions
 HEAD = ("| | kept up | first text p50 / p95, s | hypotheses p50 / p95, s | transcript p50 / p95, s | words taken back |\n|---|---|---|---|---|---|")
 
 
@@ -80,6 +81,8 @@ def streams(options):
         for sessions in options.sessions:
             rows.append((f"{sessions} sessions", ours(options, server, sessions)))
             print(line_of(*rows[-1]), flush=True)
+    if options.no_peer:
+        return rows
     if not has_peer(options.python) or not (options.model / "generation_config.json").exists() or "whisper" not in options.model.name:
         print("\nwithout the peer (./dev bench --peers installs it; of Whisper alone)", flush=True)
         return rows
@@ -101,18 +104,19 @@ def silence(options):
     """{kind: share of one processor}"""
     shares = {}
     with tempfile.TemporaryDirectory() as folder, serving_live(options) as server:
-        for kind, loudest in (("zeros", 0), ("a quiet room", 8)):
+        for name, loudest, wire in SILENCES:
             clip = Path(folder) / "silence.wav"
             write_silence(clip, loudest)
             # Of a process that lasts a little longer than it is looked at.
-            flags = ["--sessions", str(SILENT_SESSIONS), "--seconds", str(options.seconds + 9), "--pause", "0", "--audio", str(clip), "--json"]
-            client = subprocess.Popen([str(options.transept), "bench", "live", f"http://127.0.0.1:{server.port}", *flags], stdout=subprocess.DEVNULL)
-            time.sleep(6)  # behind what a detector makes of a beginning
+            flags = ["--sessions", str(options.silent_sessions), "--seconds", str(options.warm_up + options.seconds + 1), "--pause", "0", "--wire", wire]
+            client = subprocess.Popen([str(options.transept), "bench", "live", f"http://127.0.0.1:{server.port}", *flags, "--audio", str(clip), "--json"],
+                                      stdout=subprocess.DEVNULL)
+            time.sleep(options.warm_up)  # behind what a detector makes of a beginning
             begin, before = time.monotonic(), server.cpu_seconds()
             time.sleep(options.seconds)
-            shares[kind] = (server.cpu_seconds() - before) / (time.monotonic() - begin)
+            share = shares[f"{name}, {wire}"] = (server.cpu_seconds() - before) / (time.monotonic() - begin)
             assert client.wait() == 0, "bench live failed"
-            print(f"{SILENT_SESSIONS} sessions of {kind}: {100 * shares[kind]:.1f} % of one processor (aim {100 * SILENT_SHARE:.0f} %)", flush=True)
+            print(f"{options.silent_sessions} sessions of {name}, {wire}: {100 * share:.1f} % of one processor (aim {100 * SILENT_SHARE:.0f} %)", flush=True)
     return shares
 
 
@@ -128,6 +132,9 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--threads", type=int, default=num_processors())
     parser.add_argument("--delay", default="low")
+    parser.add_argument("--silent-sessions", type=int, default=64)
+    parser.add_argument("--warm-up", type=float, default=6, help="of silence, seconds")
+    parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--transept", type=Path, default=BINARY)
     parser.add_argument("--python", type=Path, default=VENV_PYTHON, help="that has the peer")
     parser.add_argument("--json", type=Path)

@@ -1,12 +1,22 @@
-"""bench/live.py and the policy of its peer."""
+"""bench/live.py against our own server with a model of the tests, and its peer with libraries that are played. Needs build/release/transept."""
+import contextlib
+import io
+import json
+import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 import live  # noqa: E402
 import live_peer  # noqa: E402
+import live_wire  # noqa: E402  live.py makes the modules of tests importable
+
+BINARY = Path(os.environ.get("TRANSEPT_BINARY", live.BINARY))
+MODEL = live.ROOT / "tests" / "models" / "whisper-transcribes"
 
 FIGURES = {"p50": 1.0, "p95": 2.0}
 REPORT = {"sessions": 4, "sessions_that_kept_up": 3, "first_text_s": FIGURES, "hypothesis_interval_s": None, "completed_s": FIGURES}
@@ -47,6 +57,52 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(live_peer.edits(live_peer.plain("One, two three"), live_peer.plain("one two four five")), 2)
         self.assertIsNone(live_peer.statistics_of([]))
         self.assertEqual(live_peer.statistics_of([3, 1, 2])["p50"], 2)
+
+    def test_streams_and_silence_of_a_server(self):
+        with tempfile.TemporaryDirectory() as folder:
+            clip, report = Path(folder) / "clip.wav", Path(folder) / "report.json"
+            clip.write_bytes(live_wire.clip(2)[2])
+            words = ["--model", MODEL, "--audio", clip, "--sessions", 2, "--seconds", 3, "--silent-sessions", 3, "--warm-up", 0.5, "--transept", BINARY, "--no-peer",
+                     "--json", report]
+            printed = run_main(live.main, words)
+            found = json.loads(report.read_text())
+        (name, streams), = found["streams"]
+        self.assertEqual((name, streams["sessions"], streams["failed_sessions"], streams["sessions_that_kept_up"]), ("2 sessions", 2, 0, 2))
+        self.assertGreaterEqual(streams["turns"], 2)
+        self.assertEqual((streams["failed_turns"], streams["turns_without_text"]), (0, 0))
+        self.assertTrue(streams["first_text_s"] and streams["hypothesis_interval_s"] and streams["completed_s"], streams)
+        self.assertEqual(list(found["silence"]), ["zeros, binary", "a quiet room, binary", "a quiet room, base64"])
+        self.assertTrue(all(0 <= share < 1 for share in found["silence"].values()), found)
+        self.assertIn("| 2 sessions | 2 of 2 |", printed)
+        self.assertIn("3 sessions of zeros, binary: ", printed)
+
+    def test_the_peer_has_a_row_like_ours(self):
+        """Its libraries are played: each second of sound is a word."""
+        class Model:
+            def __init__(self, folder, device, compute_type, cpu_threads):
+                self.words = [f" word{i}" for i in range(10)]
+
+            def transcribe(self, audio, language, beam_size, **options):
+                count = len(audio) // live_peer.RATE
+                timed = [SimpleNamespace(start=float(i), end=i + 0.9, word=self.words[i]) for i in range(count)]
+                return [SimpleNamespace(text="".join(self.words[:count]), no_speech_prob=0, end=float(count), words=timed)], None
+
+        libraries = {"ctranslate2": SimpleNamespace(__version__="4"), "ctranslate2_folders": SimpleNamespace(convert=lambda *words: Path("folder")),
+                     "faster_whisper": SimpleNamespace(__version__="1", WhisperModel=Model, decode_audio=lambda path, sampling_rate: [0.0] * (2 * sampling_rate))}
+        with mock.patch.dict(sys.modules, libraries):
+            printed = run_main(live_peer.main, ["model", "--audio", "clip.wav", "--sessions", 2, "--seconds", 2, "--threads", 1])
+        report = json.loads(printed.splitlines()[-1])
+        self.assertEqual((report["sessions"], report["turns"], report["words_unlike_the_files"]), (2, 2, 0))
+        self.assertIn("faster-whisper 1, CTranslate2 4", live.line_of(report["version"], report))
+        self.assertGreater(report["first_text_s"]["p50"], 1.5)  # two hypotheses, a second apart
+
+
+def run_main(main, words):
+    """What it prints."""
+    out = io.StringIO()
+    with mock.patch.object(sys, "argv", ["program", *map(str, words)]), contextlib.redirect_stdout(out):
+        main()
+    return out.getvalue()
 
 
 if __name__ == "__main__":

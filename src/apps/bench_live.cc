@@ -31,6 +31,7 @@ struct Settings {
   std::chrono::milliseconds timeout{};
   bool json = false;
   std::optional<std::string> output;
+  std::string wire;  // "": not asked for
 };
 
 StatusOr<Settings> settings_of(const Flags& flags) {
@@ -54,6 +55,11 @@ StatusOr<Settings> settings_of(const Flags& flags) {
     return invalid_argument("--delay ", load.delay, ": one of minimal, low, medium, high, xhigh");
   }
   load.language = flags.text_or("language", "");
+  settings.wire = flags.text_or("wire", "");
+  if (!settings.wire.empty() && settings.wire != "binary" && settings.wire != "base64") {
+    return invalid_argument("--wire ", settings.wire, ": one of binary, base64");
+  }
+  load.sends_binary = settings.wire == "binary";
   load.model = flags.text_or("model", "");
   load.api_key = flags.text_or("api-key", "");
   load.is_stopped = interrupted;
@@ -93,6 +99,7 @@ Status fit_to_server(Settings& settings) {
   if (!model.has_value()) return ok_status();  // it may know names that it does not list
   load.model = model->id;
   load.wants_hypotheses = model->is_transept;
+  if (settings.wire.empty()) load.sends_binary = model->is_transept;
   return ok_status();
 }
 
@@ -144,6 +151,8 @@ std::vector<FlagSpec> bench_live_flags() {
       {"language", "CODE", "", "of the speech; else it is detected", kLoad},
       {"model", "NAME", "the first that the server lists", "the served model", kServer},
       {"api-key", "KEY", "", "sent as Authorization: Bearer KEY", kServer},
+      {"wire", "binary|base64", "binary for a Transept, else base64",
+       "how audio is sent: as binary messages, which a Transept takes, or in events, as OpenAI's clients do", kServer},
       {"timeout", "S", "30", "for a session to begin, and for its last transcript", kServer},
       {"json", "", "", "one JSON line instead of a table", kOutput},
       {"output", "FILE", "", "the JSON line, into a file", kOutput},

@@ -22,21 +22,32 @@ std::optional<std::string> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   text.remove_suffix(padding);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
+  std::string bytes(text.size() * 3 / 4, '\0');
+  char* out = bytes.data();
+  const char* in = text.data();
+  const char* const end = in + text.size();
+  const auto value = [](char digit) -> uint32_t { return kValues[static_cast<uint8_t>(digit)]; };
+  uint32_t seen = 0;
+  // Four digits at a time, without a branch between them.
+  for (; end - in >= 4; in += 4) {
+    const uint32_t a = value(in[0]), b = value(in[1]), c = value(in[2]), d = value(in[3]);
+    seen |= a | b | c | d;
+    const uint32_t bits = a << 18 | b << 12 | c << 6 | d;
+    *out++ = static_cast<char>(bits >> 16 & 0xFF);
+    *out++ = static_cast<char>(bits >> 8 & 0xFF);
+    *out++ = static_cast<char>(bits & 0xFF);
+  }
   uint32_t bits = 0;
   int num_bits = 0;
-  for (const char c : text) {
-    const uint8_t value = kValues[static_cast<uint8_t>(c)];
-    if (value == kNoDigit) return std::nullopt;
-    bits = (bits << 6 | value) & 0xFFFF;
+  for (; in != end; ++in) {
+    seen |= value(*in);
+    bits = bits << 6 | value(*in);
     num_bits += 6;
-    if (num_bits >= 8) {
-      num_bits -= 8;
-      bytes.push_back(static_cast<char>(bits >> num_bits & 0xFF));
-    }
+    if (num_bits < 8) continue;
+    num_bits -= 8;
+    *out++ = static_cast<char>(bits >> num_bits & 0xFF);
   }
-  if ((bits & ((1u << num_bits) - 1)) != 0) return std::nullopt;
+  if ((seen & kNoDigit) != 0 || (bits & ((1u << num_bits) - 1)) != 0) return std::nullopt;
   return bytes;
 }
 

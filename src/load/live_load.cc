@@ -5,7 +5,9 @@
 #include <cstring>
 #include <thread>
 
+#include "base/base64.h"
 #include "base/mutex.h"
+#include "base/strings.h"
 #include "load/load_report.h"
 #include "net/websocket_client.h"
 
@@ -138,7 +140,11 @@ class Speaker final {
       std::this_thread::sleep_until(begin + (count + 1) * kPiece);
       std::string bytes(piece.size() * sizeof(int16_t), '\0');
       std::memcpy(bytes.data(), piece.data(), bytes.size());
-      client.send(std::move(bytes), false);
+      if (load_.sends_binary) {
+        client.send(std::move(bytes), false);
+      } else {
+        client.send(str_cat(R"({"type":"input_audio_buffer.append","audio":")", encode_base64(bytes), "\"}"), true);
+      }
       audio_s_ += static_cast<double>(piece.size()) / LiveLoad::kRate;
       const MutexLock lock(mutex_);
       if (is_closed_) return;

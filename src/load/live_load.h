@@ -26,9 +26,10 @@ struct LiveLoad {
   std::string delay = "low";
   std::vector<std::vector<int16_t>> clips;  // 16-bit mono; session i begins with clip i
   int64_t num_sessions = 1;
-  double seconds = 0;                         // of audio that each session sends; 0: each clip once, all of them
-  double pause_seconds = 1;                   // of silence behind each clip, which ends its turn
-  bool wants_hypotheses = false;              // the server is a Transept, which tells them
+  double seconds = 0;             // of audio that each session sends; 0: each clip once, all of them
+  double pause_seconds = 1;       // of silence behind each clip, which ends its turn
+  bool wants_hypotheses = false;  // the server is a Transept, which tells them
+  bool sends_binary = false;      // audio as binary messages, which a Transept takes; else as events with base64
   std::chrono::milliseconds patience{30000};  // for the last transcripts
   std::function<bool()> is_stopped = [] { return false; };
 };

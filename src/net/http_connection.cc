@@ -425,7 +425,7 @@ void HttpConnection::begin_exchange(const HttpHead& head) {
 void HttpConnection::begin_websocket(const HttpHead& head, WebSocketUpgrade upgrade) {
   const auto error = check_websocket_handshake(head);
   if (error.has_value()) return answer_error(*error, handshake_error_headers(error->status));
-  websocket_.emplace(socket_, context_.options, context_.draining, std::move(upgrade));
+  websocket_.emplace(socket_, context_.options, context_.draining, context_.read_ticker, std::move(upgrade));
 }
 
 // What was read behind the head are its first frames.

@@ -19,6 +19,7 @@
 #include "net/http_request_parser.h"
 #include "net/http_server_options.h"
 #include "net/http_service.h"
+#include "net/read_ticker.h"
 #include "net/tunnel_connection.h"
 #include "net/websocket_connection.h"
 
@@ -44,6 +45,7 @@ struct HttpServerContext {
   HttpServerOptions options;
   HttpService& service;
   std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<ReadTicker> read_ticker;  // null: no WebSocket is patient
   OwedAnswers owed;
   std::function<void(const HttpConnection*)> on_closed;  // called on any I/O thread
 };

@@ -110,8 +110,12 @@ class HttpServer::Impl {
  public:
   Impl(const Options& options, HttpService& service) : context_{.options = options, .service = service} {
     context_.on_closed = [this](const HttpConnection* connection) { forget(connection); };
+    context_.read_ticker = std::make_shared<ReadTicker>(io_.get_executor());
   }
-  ~Impl() { stop(); }
+  ~Impl() {
+    stop();
+    context_.read_ticker.reset();  // its timer is of io_, which goes first
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 

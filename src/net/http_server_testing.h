@@ -110,6 +110,12 @@ class RawClient final {
   void close() {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   }
+  // Ends it without a farewell.
+  void reset() {
+    const linger none{.l_onoff = 1, .l_linger = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    close();
+  }
   void end_sending() { ::shutdown(socket_, SHUT_WR); }
 
   // False: the server has closed.

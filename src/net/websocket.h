@@ -38,6 +38,9 @@ class WebSocket {
   // unless it has something to send; and pings need no answer.
   virtual void pause_reading() = 0;
   virtual void resume_reading() = 0;
+  // Whether messages may come up to 20 ms late (ReadTicker::kTick); false at first. Sockets that may are looked at
+  // together, so a message that comes wakes no thread.
+  virtual void set_patient(bool is_patient) = 0;
 
   // Bytes of messages that wait for the client or are being sent, and some for each message; 0 once it has gone.
   virtual size_t num_unsent_bytes() const = 0;

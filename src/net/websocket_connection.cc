@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -73,10 +74,11 @@ asio::awaitable<void> wait_for(asio::steady_timer& timer) {
 class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::ip::tcp::socket& socket, const HttpServerOptions& options,
-       std::shared_ptr<const std::atomic<bool>> draining, WebSocketUpgrade upgrade)
+       std::shared_ptr<const std::atomic<bool>> draining, std::shared_ptr<ReadTicker> ticker, WebSocketUpgrade upgrade)
       : socket_(socket),
         options_(options),
         draining_(std::move(draining)),
+        ticker_(std::move(ticker)),
         upgrade_(std::move(upgrade)),
         writer_wake_(socket.get_executor(), asio::steady_timer::time_point::max()),
         reader_wake_(socket.get_executor(), asio::steady_timer::time_point::max()),
@@ -107,6 +109,7 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
   void refuse_fragments();
   void check_silence();
   void on_wake();
+  void set_patient(bool is_patient);
   void wake_all();
   void drop(bool reset);
 
@@ -115,6 +118,8 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
   asio::ip::tcp::socket& socket_;
   const HttpServerOptions& options_;
   const std::shared_ptr<const std::atomic<bool>> draining_;
+  const std::shared_ptr<ReadTicker> ticker_;  // null: none is patient
+  std::shared_ptr<ReadTicker::Watch> watch_;  // patient
   WebSocketUpgrade upgrade_;
   std::shared_ptr<WebSocketOutbox> outbox_;
   std::optional<Stream> stream_;
@@ -133,8 +138,9 @@ class WebSocketConnection::Impl final : public std::enable_shared_from_this<Impl
 };
 
 WebSocketConnection::WebSocketConnection(asio::ip::tcp::socket& socket, const HttpServerOptions& options,
-                                         std::shared_ptr<const std::atomic<bool>> draining, WebSocketUpgrade upgrade)
-    : impl_(std::make_shared<Impl>(socket, options, std::move(draining), std::move(upgrade))) {}
+                                         std::shared_ptr<const std::atomic<bool>> draining,
+                                         std::shared_ptr<ReadTicker> ticker, WebSocketUpgrade upgrade)
+    : impl_(std::make_shared<Impl>(socket, options, std::move(draining), std::move(ticker), std::move(upgrade))) {}
 WebSocketConnection::~WebSocketConnection() = default;
 asio::awaitable<WebSocketConnection::End> WebSocketConnection::run(const HttpRequest& request, std::string leftover) {
   return impl_->run(request, std::move(leftover));
@@ -155,6 +161,7 @@ asio::awaitable<WebSocketConnection::End> WebSocketConnection::Impl::run(const H
     has_failed = true;
   }
   must_end_ = true;
+  set_patient(false);
   if (outbox_) {
     outbox_->go();
     outbox_->detach();
@@ -179,7 +186,7 @@ void WebSocketConnection::Impl::begin(const HttpRequest& request, std::string le
   outbox_ = std::make_shared<WebSocketOutbox>(options_.max_unsent_bytes, [self = shared_from_this()] {
     asio::post(self->poll_.get_executor(), [self] { self->on_wake(); });
   });
-  stream_.emplace(socket_, std::move(leftover));
+  stream_.emplace(socket_, std::move(leftover), [this] { watch_->arm(); });
   stream_->read_message_max(upgrade_.max_message_bytes);
   stream_->auto_fragment(false);
   stream_->set_option(websocket::stream_base::decorator(
@@ -325,10 +332,11 @@ asio::awaitable<void> WebSocketConnection::Impl::write_messages() {
 // ---- Deadlines
 
 asio::awaitable<void> WebSocketConnection::Impl::watch() {
-  const std::chrono::milliseconds interval = poll_interval(options_);
+  const Duration interval = poll_interval(options_);
   TimePoint last = steady_now();
   while (!must_end_) {
-    poll_.expires_after(interval);
+    // On a grid that all connections have in common: one wake-up is for all of them.
+    poll_.expires_at(last + interval - last.time_since_epoch() % interval);
     co_await wait_for(poll_);
     const TimePoint now = steady_now();
     if (!must_end_) check(now, now - std::exchange(last, now));
@@ -387,11 +395,31 @@ void WebSocketConnection::Impl::on_wake() {
     was_too_slow_ = true;
     drop(true);
   }
+  set_patient(outbox_->is_patient());
   writer_wake_.cancel();
   reader_wake_.cancel();
 }
 
+void WebSocketConnection::Impl::set_patient(bool is_patient) {
+  if (ticker_ == nullptr || !stream_.has_value() || is_patient == (watch_ != nullptr)) return;
+  if (is_patient) {
+    if (!socket_.is_open()) return;
+    watch_ = std::make_shared<ReadTicker::Watch>(socket_.native_handle(), [weak = weak_from_this()] {
+      const std::shared_ptr<Impl> self = weak.lock();
+      if (self == nullptr) return;
+      asio::dispatch(self->poll_.get_executor(), [self] {
+        if (self->stream_.has_value()) self->transport().wake();
+      });
+    });
+    ticker_->add(watch_);
+  } else {
+    ticker_->remove(std::exchange(watch_, nullptr));
+  }
+  transport().set_patient(is_patient);
+}
+
 void WebSocketConnection::Impl::wake_all() {
+  if (stream_.has_value()) transport().wake();
   writer_wake_.cancel();
   reader_wake_.cancel();
   poll_.cancel();

@@ -17,6 +17,7 @@
 
 #include "net/http.h"
 #include "net/http_server_options.h"
+#include "net/read_ticker.h"
 #include "net/websocket.h"
 
 namespace transept {
@@ -27,9 +28,11 @@ class WebSocketConnection final {
   // What is read at a time. Memory of a message follows the bytes that came, not those that its frame announces.
   static constexpr size_t kReadBytes = 16 << 10;
 
-  // Borrows the socket, whose executor is a strand, and the options. `draining`: read when it opens.
+  // Borrows the socket, whose executor is a strand, and the options. `draining`: read when it opens. `ticker`: for
+  // WebSocket::set_patient; null: that has no effect.
   WebSocketConnection(boost::asio::ip::tcp::socket& socket, const HttpServerOptions& options,
-                      std::shared_ptr<const std::atomic<bool>> draining, WebSocketUpgrade upgrade);
+                      std::shared_ptr<const std::atomic<bool>> draining, std::shared_ptr<ReadTicker> ticker,
+                      WebSocketUpgrade upgrade);
   ~WebSocketConnection();
   WebSocketConnection(const WebSocketConnection&) = delete;
   WebSocketConnection& operator=(const WebSocketConnection&) = delete;

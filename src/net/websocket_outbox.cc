@@ -74,6 +74,11 @@ bool WebSocketOutbox::is_paused() const {
   return is_paused_;
 }
 
+bool WebSocketOutbox::is_patient() const {
+  const MutexLock lock(mutex_);
+  return is_patient_;
+}
+
 bool WebSocketOutbox::was_too_slow() const {
   const MutexLock lock(mutex_);
   return was_too_slow_;
@@ -90,6 +95,11 @@ void WebSocketOutbox::detach() {
   std::function<void()> wake;
   const MutexLock lock(mutex_);
   wake = std::exchange(wake_, nullptr);
+}
+
+void WebSocketOutbox::set_patient(bool is_patient) {
+  const MutexLock lock(mutex_);
+  if (std::exchange(is_patient_, is_patient) != is_patient) wake();
 }
 
 void WebSocketOutbox::set_paused(bool is_paused) {

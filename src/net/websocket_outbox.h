@@ -32,6 +32,7 @@ class WebSocketOutbox final : public WebSocket {
   void close(uint16_t code, std::string_view why) override;
   void pause_reading() override { set_paused(true); }
   void resume_reading() override { set_paused(false); }
+  void set_patient(bool is_patient) override;
   size_t num_unsent_bytes() const override;
   bool is_gone() const override;
 
@@ -50,6 +51,7 @@ class WebSocketOutbox final : public WebSocket {
   std::optional<Close> asked_close() const;
   bool is_closing() const;  // close() was called
   bool is_paused() const;
+  bool is_patient() const;
   bool was_too_slow() const;
   void go();      // marks the client as gone
   void detach();  // destroys `wake`, which is not called after this
@@ -65,6 +67,7 @@ class WebSocketOutbox final : public WebSocket {
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0, in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<Close> close_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_patient_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_gone_ ABSL_GUARDED_BY(mutex_) = false;
   bool was_too_slow_ ABSL_GUARDED_BY(mutex_) = false;
 };

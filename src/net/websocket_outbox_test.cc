@@ -121,5 +121,19 @@ TEST(WebSocketOutbox, PausingWakesTheConnectionOnce) {
   EXPECT_EQ(num_wakes, 2);
 }
 
+TEST(WebSocketOutbox, PatienceWakesTheConnectionOnce) {
+  int num_wakes = 0;
+  WebSocketOutbox outbox(1000, [&] { ++num_wakes; });
+  EXPECT_FALSE(outbox.is_patient());
+  outbox.set_patient(false);
+  EXPECT_EQ(num_wakes, 0);
+  outbox.set_patient(true);
+  outbox.set_patient(true);
+  EXPECT_TRUE(outbox.is_patient());
+  outbox.set_patient(false);
+  EXPECT_FALSE(outbox.is_patient());
+  EXPECT_EQ(num_wakes, 2);
+}
+
 }  // namespace
 }  // namespace transept

@@ -2,17 +2,29 @@
 // the socket's. Counts what passes, for limits and the access log. Beast finds teardown, async_teardown and
 // beast_close_socket beside it. Only websocket_connection.cc includes this. Not thread-safe: used on the socket's
 // strand; borrows the socket.
+//
+// Patient: a read does not wait for the socket, but for wake(), which a ReadTicker calls when something has come. Then
+// it takes all that is there in one call, and the kernel wakes no thread for less than kQuietBytes.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/compose.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/role.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "net/websocket_frame_counter.h"
@@ -26,7 +38,14 @@ class WebSocketTransport final {
   using next_layer_type = Socket;
   using Time = std::chrono::steady_clock::time_point;
 
-  WebSocketTransport(Socket& socket, std::string leftover) : socket_(socket), leftover_(std::move(leftover)) {}
+  static constexpr int kQuietBytes = 16 << 10;
+
+  // `on_patient` is called whenever a read begins to wait for wake().
+  WebSocketTransport(Socket& socket, std::string leftover, std::function<void()> on_patient)
+      : socket_(socket),
+        unread_(std::move(leftover)),
+        on_patient_(std::move(on_patient)),
+        arrival_(socket.get_executor(), Time::max()) {}
 
   executor_type get_executor() noexcept { return socket_.get_executor(); }
   Socket& next_layer() noexcept { return socket_; }
@@ -37,6 +56,16 @@ class WebSocketTransport final {
   const WebSocketFrameCounter& frames() const { return frames_; }
   // Since when the client has taken no byte of what is being written; nullopt: nothing is.
   std::optional<Time> write_begin() const { return write_begin_; }
+
+  // Of the reads that begin from here on; a read that waits for wake() waits for the socket if it is false.
+  void set_patient(bool is_patient) {
+    is_patient_ = is_patient;
+    if (is_patient) return;
+    set_quiet(false);
+    wake();
+  }
+  // Has a read that waits patiently look at the socket.
+  void wake() { arrival_.cancel(); }
 
   // With handlers alone, which are all that Beast has: no other completion tokens.
   template <class Buffers, class Handler>
@@ -55,26 +84,53 @@ class WebSocketTransport final {
 
   template <class Buffers>
   struct Read {
+    enum class State : uint8_t { kBegin, kUnread, kSocket, kArrival };
     WebSocketTransport& transport;
     Buffers buffers;
-    size_t num_left_over = 0;
-    bool has_begun = false;
+    State state = State::kBegin;
 
     template <class Self>
     void operator()(Self& self, const error_code& error = {}, size_t num_bytes = 0) {
-      if (!std::exchange(has_begun, true)) {
-        std::string& leftover = transport.leftover_;
-        if (leftover.empty()) {
-          const Buffers into = buffers;  // `self` holds this object, and moves
-          return transport.socket_.async_read_some(into, std::move(self));
-        }
-        num_left_over = boost::asio::buffer_copy(buffers, boost::asio::buffer(leftover));
-        leftover.erase(0, num_left_over);
-        return boost::asio::post(transport.get_executor(), std::move(self));
+      switch (state) {
+        case State::kBegin:
+          if (transport.num_unread() > 0) {
+            state = State::kUnread;
+            return boost::asio::post(transport.get_executor(), std::move(self));
+          }
+          return wait(self);
+        case State::kUnread: return take(self, {});
+        case State::kSocket: transport.note_read(buffers, num_bytes); return self.complete(error, num_bytes);
+        case State::kArrival: return look(self);
       }
-      num_bytes += num_left_over;
-      transport.note_read(buffers, num_bytes);
-      self.complete(error, num_bytes);
+    }
+
+    template <class Self>
+    void wait(Self& self) {
+      if (transport.is_patient_ && transport.socket_.is_open()) {
+        state = State::kArrival;
+        transport.set_quiet(true);
+        transport.on_patient_();
+        return transport.arrival_.async_wait(std::move(self));
+      }
+      state = State::kSocket;
+      const Buffers into = buffers;  // `self` holds this object, and moves
+      transport.socket_.async_read_some(into, std::move(self));
+    }
+
+    template <class Self>
+    void look(Self& self) {
+      if (!transport.is_patient_ || !transport.socket_.is_open()) return wait(self);
+      const error_code error = transport.receive();
+      if (error == boost::asio::error::would_block) return wait(self);
+      take(self, error);
+    }
+
+    template <class Self>
+    void take(Self& self, const error_code& error) {
+      const size_t count = boost::asio::buffer_copy(buffers, boost::asio::buffer(transport.unread()));
+      transport.unread_begin_ += count;
+      transport.note_read(buffers, count);
+      self.complete(error, count);
     }
   };
 
@@ -97,6 +153,30 @@ class WebSocketTransport final {
     }
   };
 
+  size_t num_unread() const { return unread_.size() - unread_begin_; }
+  std::string_view unread() const { return std::string_view(unread_).substr(unread_begin_); }
+
+  // Takes what has come, without waiting. REQUIRES: nothing is unread.
+  error_code receive() {
+    // One for all connections: memory that is not in a cache costs more than the copy.
+    thread_local std::array<char, kQuietBytes> bytes;
+    const ssize_t count = ::recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const int failure = errno;
+    unread_.assign(bytes.data(), count > 0 ? static_cast<size_t>(count) : 0);
+    unread_begin_ = 0;
+    if (count > 0) return {};
+    if (count == 0) return boost::asio::error::eof;
+    if (failure == EAGAIN || failure == EWOULDBLOCK || failure == EINTR) return boost::asio::error::would_block;
+    return {failure, boost::asio::error::get_system_category()};
+  }
+
+  void set_quiet(bool is_quiet) {
+    if (std::exchange(is_quiet_, is_quiet) == is_quiet) return;
+    const int bytes = is_quiet ? kQuietBytes : 1;
+    // If it fails, packets wake a thread as before.
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+  }
+
   template <class Buffers>
   void note_read(const Buffers& buffers, size_t num_bytes) {
     num_read_bytes_ += num_bytes;
@@ -110,7 +190,11 @@ class WebSocketTransport final {
   }
 
   Socket& socket_;
-  std::string leftover_;
+  std::string unread_;  // from byte unread_begin_ on
+  size_t unread_begin_ = 0;
+  bool is_patient_ = false, is_quiet_ = false;
+  const std::function<void()> on_patient_;
+  boost::asio::steady_timer arrival_;  // never expires
   WebSocketFrameCounter frames_;
   uint64_t num_read_bytes_ = 0, num_sent_bytes_ = 0;
   std::optional<Time> write_begin_;

@@ -45,16 +45,19 @@ void RealtimeAudio::read(const RealtimeFormat& format, std::string_view bytes, s
     for (const char byte : bytes) out.push_back(table[static_cast<uint8_t>(byte)]);
     return;
   }
-  out.reserve(out.size() + bytes.size() / 2 + 1);
-  for (const char byte : bytes) {
-    const auto value = static_cast<uint8_t>(byte);
-    if (has_half_) {
-      out.push_back(static_cast<int16_t>(static_cast<uint16_t>(half_ | value << 8)));
-    } else {
-      half_ = value;
-    }
-    has_half_ = !has_half_;
+  if (bytes.empty()) return;
+  if (has_half_) {
+    out.push_back(static_cast<int16_t>(static_cast<uint16_t>(half_ | static_cast<uint8_t>(bytes.front()) << 8)));
+    bytes.remove_prefix(1);
   }
+  const size_t begin = out.size(), count = bytes.size() / 2;
+  out.resize(begin + count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto low = static_cast<uint8_t>(bytes[2 * i]), high = static_cast<uint8_t>(bytes[2 * i + 1]);
+    out[begin + i] = static_cast<int16_t>(static_cast<uint16_t>(low | high << 8));
+  }
+  has_half_ = bytes.size() % 2 != 0;
+  if (has_half_) half_ = static_cast<uint8_t>(bytes.back());
 }
 
 }  // namespace transept

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ struct RealtimeMessage {
   Json json;  // an object
   std::string type;
   std::string event_id;  // the client's; "": none
+  // Of an append that is written plainly, its audio, which is decoded already: `json` is empty then.
+  std::optional<std::string> audio;
 };
 inline constexpr size_t kMaxEventIdBytes = 512;
 

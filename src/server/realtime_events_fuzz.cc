@@ -35,6 +35,17 @@ void check_config(const RealtimeConfig& config) {
   require(turns.silence_duration_ms >= 20 && turns.silence_duration_ms <= 10000);
 }
 
+// What was read without Json: with a member more, Json reads it.
+void require_same_by_json(std::string_view text, const RealtimeMessage& message) {
+  std::string more(text);
+  more.insert(more.find('{') + 1, R"("x": 0, )");
+  RealtimeMessage by_json;
+  require(!parse_message(more, {.max_bytes = 8192, .max_depth = 16}, by_json).has_value());
+  require(!by_json.audio.has_value() && by_json.type == message.type && by_json.event_id == message.event_id);
+  ClientEvent event;
+  require(!read_audio(by_json, event).has_value() && event.audio == *message.audio);
+}
+
 class Client final {
  public:
   explicit Client(const RealtimeDialect& dialect) : dialect_(&dialect) { dialect.begin(view_.config); }
@@ -44,6 +55,7 @@ class Client final {
     ClientEvent event;
     RealtimeFailure error = parse_message(text, {.max_bytes = 4096, .max_depth = 16}, message);
     require(message.event_id.size() <= kMaxEventIdBytes);
+    if (message.audio.has_value()) require_same_by_json(text, message);
     if (!error.has_value()) {
       (void)choose_dialect(message, *dialect_);
       error = dialect_->read(message, event);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace transept {
 namespace {
@@ -84,6 +86,70 @@ TEST(RealtimeEvents, AudioIsStrictBase64) {
        {"A", "AAEC=", "AAE", " AAEC", "AA EC", "AAEC\n", "AA-_", "A===", "AAF=", "\xC3\xA9==", "AAECAAE"}) {
     EXPECT_EQ(read(wrong), "refused") << wrong;
   }
+}
+
+// What read_audio makes of a message: its bytes, or the parameter in error.
+std::string audio_of(const RealtimeMessage& message) {
+  ClientEvent event;
+  const RealtimeFailure error = read_audio(message, event);
+  return error.has_value() ? error->param : event.audio;
+}
+
+TEST(RealtimeEvents, AnAppendThatIsWrittenPlainlyIsReadAtOnce) {
+  const std::string bytes("\0\1\2\xFF", 4);
+  for (const char* text : {
+           R"({"type":"input_audio_buffer.append","audio":"AAEC/w==","event_id":"mine"})",
+           R"({"event_id": "mine", "audio": "AAEC/w==", "type": "input_audio_buffer.append"})",
+           " {\n\t\"audio\" : \"AAEC/w==\" ,\r\"type\":\"input_audio_buffer.append\" , \"event_id\":\"mine\" } \n",
+       }) {
+    RealtimeMessage message;
+    EXPECT_FALSE(parse_message(text, {}, message).has_value()) << text;
+    EXPECT_TRUE(message.audio.has_value()) << text;
+    EXPECT_EQ(message.type, "input_audio_buffer.append");
+    EXPECT_EQ(message.event_id, "mine");
+    EXPECT_EQ(audio_of(message), bytes);
+  }
+  RealtimeMessage message;
+  EXPECT_FALSE(parse_message(R"({"type":"input_audio_buffer.append","audio":""})", {}, message).has_value());
+  EXPECT_EQ(message.audio, "");
+  EXPECT_EQ(message.event_id, "");
+}
+
+TEST(RealtimeEvents, AnAppendThatIsWrittenOtherwiseSaysTheSame) {
+  const std::string begin = R"({"type": "input_audio_buffer.append", "event_id": "mine", )";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"("audio": "AAEC\/w=="})", std::string("\0\1\2\xFF", 4)},
+      {R"("audio": "AA\u0045C"})", std::string("\0\1\2", 3)},
+      {R"("audio": "AAEC", "audio": "AAE="})", std::string("\0\1", 2)},
+      {R"("audio": "AAEC", "more": {"audio": 1}})", std::string("\0\1\2", 3)},
+      {R"("aud\u0069o": "AAEC"})", std::string("\0\1\2", 3)},
+      {R"("audio": "AAEC ="})", "audio"},
+      {R"("audio": "AAE"})", "audio"},
+      {"\"audio\": \"\xC3\xA9==\"}", "audio"},
+      {R"("audio": null})", "audio"},
+      {R"("audio": 7})", "audio"},
+      {R"("more": "AAEC"})", "audio"},
+  };
+  for (const auto& [end, expected] : cases) {
+    RealtimeMessage message;
+    EXPECT_FALSE(parse_message(begin + end, {}, message).has_value()) << end;
+    EXPECT_FALSE(message.audio.has_value()) << end;
+    EXPECT_EQ(message.event_id, "mine");
+    EXPECT_EQ(audio_of(message), expected) << end;
+  }
+  RealtimeMessage message;
+  EXPECT_FALSE(parse_message(R"({"audio": "AAEC", "type": "another"})", {}, message).has_value());
+  EXPECT_EQ(message.type, "another");
+  EXPECT_NE(message.json.find("audio"), nullptr);
+  for (const char* end : {"\"audio\": \"AAEC\"", "\"audio\": \"AAEC\"}}", "\"audio\": \"AAEC\",}", "\"audio\": \"AAEC",
+                          "\"audio\" \"AAEC\"}", "\"audio\": \"AA\nEC\"}", "\"audio\": \"AAEC\"} x", "audio: \"AAEC\"}",
+                          ",\"audio\": \"AAEC\"}"}) {
+    EXPECT_EQ(refused(begin + end).code, "invalid_json") << end;
+  }
+  const std::string long_id = R"({"type": "input_audio_buffer.append", "audio": "AAEC", "event_id": ")";
+  EXPECT_EQ(refused(long_id + std::string(kMaxEventIdBytes + 1, 'x') + "\"}").param, "event_id");
+  const std::string text = begin + R"("audio": "AAEC"})";
+  EXPECT_TRUE(parse_message(text, {.max_bytes = text.size() - 1}, message).has_value());
 }
 
 TEST(RealtimeEvents, AudioMustBeThereAndAString) {

@@ -63,6 +63,16 @@ void RealtimeOutput::completed_empty() {
        [](const auto& dialect, auto& out) { dialect.completed("", LiveTranscript(), out); });
 }
 
+void RealtimeOutput::on_audio(bool has_turns) {
+  const MutexLock lock(mutex_);
+  set_patient(has_turns && items_.empty());
+}
+
+void RealtimeOutput::set_patient(bool is_patient) {
+  if (socket_ == nullptr || std::exchange(is_patient_, is_patient) == is_patient) return;
+  socket_->set_patient(is_patient);
+}
+
 void RealtimeOutput::pause() {
   const MutexLock lock(mutex_);
   if (paused_since_.has_value() || socket_ == nullptr) return;
@@ -131,6 +141,7 @@ void RealtimeOutput::send_waiting(int64_t item) {
 void RealtimeOutput::on_speech_started(int64_t item, int64_t audio_start_ms) {
   const MutexLock lock(mutex_);
   items_[item] = {};
+  set_patient(false);
   const std::string id = ids_.item(item);
   send(RealtimeCounts::kSpeech,
        [&](const auto& dialect, auto& out) { dialect.speech_started(id, audio_start_ms, out); });

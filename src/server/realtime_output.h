@@ -41,6 +41,8 @@ class RealtimeOutput final : public LiveObserver {
   // An empty transcript for a commit of nothing, if no other is owed: a client that ended twice waits for one.
   void completed_empty();
 
+  // Audio has come; `has_turns`: its turns are detected. In silence it is read a little later, and costs less.
+  void on_audio(bool has_turns);
   // Reads nothing further until on_audio_taken.
   void pause();
   // Reads nothing further while messages are being taken elsewhere.
@@ -73,6 +75,7 @@ class RealtimeOutput final : public LiveObserver {
   };
 
   void add_owed(int count);
+  void set_patient(bool is_patient) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void set_reading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool is_slow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void send_waiting(int64_t item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -95,6 +98,7 @@ class RealtimeOutput final : public LiveObserver {
   std::optional<TimePoint> paused_since_ ABSL_GUARDED_BY(mutex_);
   bool is_busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_reading_ ABSL_GUARDED_BY(mutex_) = true;
+  bool is_patient_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Closing> closing_ ABSL_GUARDED_BY(mutex_);
   bool is_finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -108,6 +108,10 @@ class FakeSocket final : public WebSocket {
   }
   void pause_reading() override { set_paused(true); }
   void resume_reading() override { set_paused(false); }
+  void set_patient(bool is_patient) override {
+    const MutexLock lock(mutex_);
+    is_patient_ = is_patient;
+  }
   size_t num_unsent_bytes() const override {
     const MutexLock lock(mutex_);
     return unsent_;
@@ -131,6 +135,10 @@ class FakeSocket final : public WebSocket {
     const MutexLock lock(mutex_);
     return is_paused_;
   }
+  bool is_patient() const {
+    const MutexLock lock(mutex_);
+    return is_patient_;
+  }
   void set_unsent(size_t bytes) {
     const MutexLock lock(mutex_);
     unsent_ = bytes;
@@ -147,6 +155,7 @@ class FakeSocket final : public WebSocket {
   uint16_t code_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string why_ ABSL_GUARDED_BY(mutex_);
   bool is_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_patient_ ABSL_GUARDED_BY(mutex_) = false;
   size_t unsent_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

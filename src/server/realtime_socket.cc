@@ -204,6 +204,7 @@ RealtimeFailure Conversation::append(std::string_view bytes) {
   }
   if (!status.ok()) return told(status);
   has_audio_ = true;
+  output_->on_audio(config_.turn_detection.has_value());
   if (session_->num_waiting_seconds() <= kLiveHighSeconds) return std::nullopt;
   output_->pause();
   // If it was heard before the pause, that was told before the pause.

@@ -317,6 +317,32 @@ TEST_F(RealtimeSocketTest, AudioThatComesFasterThanItIsHeardStopsTheSocket) {
   EXPECT_EQ(hub().counts().paused_us.load(), 3'000'000);
 }
 
+TEST_F(RealtimeSocketTest, AudioMayComeLateWhileNobodySpeaks) {
+  const std::string audio = append_event(std::string(4800, '\0'));
+  open();
+  EXPECT_FALSE(socket->is_patient());
+  send(audio);
+  EXPECT_TRUE(socket->is_patient());
+  observer().on_speech_started(0, 100);
+  EXPECT_FALSE(socket->is_patient());
+  send(audio);
+  EXPECT_FALSE(socket->is_patient());
+  observer().on_committed(0);
+  send(audio);
+  EXPECT_FALSE(socket->is_patient());  // its transcript is owed
+  observer().on_completed(0, {});
+  send(audio);
+  EXPECT_TRUE(socket->is_patient());
+  observer().on_speech_started(1, 900);
+  observer().on_cleared();
+  send(audio);
+  EXPECT_TRUE(socket->is_patient());
+  // Without turns, who commits wants his answer.
+  ask(R"({"type": "session.update", "session": {"audio": {"input": {"turn_detection": null}}}})");
+  send(audio);
+  EXPECT_FALSE(socket->is_patient());
+}
+
 TEST_F(RealtimeSocketTest, DeltasOfASlowReaderAreJoined) {
   open();
   socket->take();

@@ -26,8 +26,9 @@ LiveEar::LiveEar(const AudioProcessor& processor, const LogMel& voice_mel, int32
       detector_(static_cast<int>(voice_width_), VoiceMode::kCausal) {}
 
 void LiveEar::push(std::span<const int16_t> samples, std::vector<FrameVoice>& decided) {
-  floats_.clear();
-  for (const int16_t sample : samples) floats_.push_back(static_cast<float>(sample) / 32768.0f);
+  floats_.resize(samples.size());
+  std::ranges::transform(samples, floats_.begin(),
+                         [](int16_t sample) { return static_cast<float>(sample) / 32768.0f; });
   resampled_.clear();
   resampler_.convert(floats_, resampled_);
   listen(resampled_, false, decided);

@@ -9,7 +9,10 @@
 namespace transept {
 namespace {
 
-constexpr int64_t kDropSamples = 65536;  // moved at once, unless all go
+// What is kept is moved when so much before it is forgotten, unless all goes. Little, so that who says nothing passes
+// over little memory.
+constexpr int64_t kDropSamples = 8192;
+constexpr size_t kMostSpareSamples = 65536;  // of room
 
 void append_little_endian(std::string& out, uint32_t value, int num_bytes) {
   for (int i = 0; i < num_bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
@@ -26,8 +29,9 @@ void LiveRecording::forget(int64_t position) {
   begin_ += count;
   dropped_ += count;
   if (dropped_ < std::min(kDropSamples, std::ssize(samples_))) return;
-  std::vector<int16_t>(samples_.begin() + static_cast<std::ptrdiff_t>(dropped_), samples_.end()).swap(samples_);
+  samples_.erase(samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(dropped_));
   dropped_ = 0;
+  if (samples_.capacity() - samples_.size() > kMostSpareSamples) samples_ = std::vector<int16_t>(samples_);
 }
 
 AudioBytes LiveRecording::wav(int64_t begin, int64_t end, int32_t sampling_rate) const {

@@ -1,6 +1,7 @@
 #include "speech/voice_activity.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -61,6 +62,8 @@ class VoiceActivityDetector::State final {
         speech_(num_bins),
         row_(num_bins),
         minima_(num_bins),
+        exponents_(num_bins),
+        priors_(num_bins),
         prior_(is_causal_ ? num_bins : 0, kQuietNoise / kMinimumBias),
         levels_(is_causal_ ? kRingFrames : 0) {}
 
@@ -84,13 +87,22 @@ class VoiceActivityDetector::State final {
   // Mean power of [frame - reach, frame + reach], as far as there are such frames.
   void mean_power(int64_t frame, int64_t reach, float* out) {
     const int64_t begin = std::max<int64_t>(frame - reach, 0), end = std::min(frame + reach + 1, num_frames_);
-    std::fill_n(out, num_bins_, 0.0f);
-    for (int64_t i = begin; i < end; ++i) {
-      const float* power = row(powers_, i);
-      for (int64_t k = 0; k < num_bins_; ++k) out[k] += power[k];
-    }
     const float scale = 1 / static_cast<float>(end - begin);
-    for (int64_t k = 0; k < num_bins_; ++k) out[k] *= scale;
+    constexpr int64_t kLanes = 16;  // sums that stay in registers
+    int64_t k = 0;
+    for (; k + kLanes <= num_bins_; k += kLanes) {
+      std::array<float, kLanes> sums{};
+      for (int64_t i = begin; i < end; ++i) {
+        const float* power = row(powers_, i) + k;
+        for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += power[lane];
+      }
+      for (size_t lane = 0; lane < kLanes; ++lane) out[k + static_cast<int64_t>(lane)] = sums[lane] * scale;
+    }
+    for (; k < num_bins_; ++k) {
+      float sum = 0;
+      for (int64_t i = begin; i < end; ++i) sum += row(powers_, i)[k];
+      out[k] = sum * scale;
+    }
   }
 
   void smooth_next() {
@@ -119,7 +131,8 @@ class VoiceActivityDetector::State final {
   void minimum(int64_t begin, int64_t end, std::vector<float>& out) {
     std::copy_n(row(smoothed_, begin), num_bins_, out.data());
     for (int64_t i = begin + 1; i < end;) {
-      const bool is_run = i % kRunFrames == 0 && i + kRunFrames <= end;
+      // The run that is not complete yet has the frames so far.
+      const bool is_run = i % kRunFrames == 0 && std::min(i + kRunFrames, num_smoothed_) <= end;
       take_minimum(is_run ? run_minimum(i) : row(smoothed_, i), out.data());
       i += is_run ? kRunFrames : 1;
     }
@@ -184,22 +197,29 @@ class VoiceActivityDetector::State final {
   // Mean over bins of the log of p(frame | speech) / p(frame | noise), both Gaussian. Logarithms are what it costs: of
   // products of several bins, where no bin's ratio can reach its limit.
   double log_ratio() {
-    constexpr int kFactors = 8;  // each is at most 1 + kMostPosteriorSnr
+    constexpr int kFactors = 8;  // of a product; each is at most 1 + kMostPosteriorSnr
+    // What is of one bin alone, which vectors do at once, and then the sums in their order.
+    const float *power = row_.data(), *noise = noise_.data();
+    float *speech = speech_.data(), *priors = priors_.data(), *exponents = exponents_.data();
+    for (int64_t k = 0; k < num_bins_; ++k) {
+      const float posterior = std::min(power[k] / noise[k], kMostPosteriorSnr);
+      const float prior =
+          std::max(kPriorMemory * speech[k] + (1 - kPriorMemory) * std::max(posterior - 1, 0.0f), kLeastPriorSnr);
+      const float gain = prior / (1 + prior);
+      speech[k] = gain * gain * posterior;
+      exponents[k] = posterior * gain;
+      priors[k] = prior;
+    }
     double sum = 0;
     float product = 1;
     int num_factors = 0;
     for (int64_t k = 0; k < num_bins_; ++k) {
-      const float posterior = std::min(row_[k] / noise_[k], kMostPosteriorSnr);
-      const float prior =
-          std::max(kPriorMemory * speech_[k] + (1 - kPriorMemory) * std::max(posterior - 1, 0.0f), kLeastPriorSnr);
-      const float gain = prior / (1 + prior);
-      speech_[k] = gain * gain * posterior;
-      if (posterior * gain > kMostLogRatio) {
-        sum += std::min(posterior * gain - std::log1p(prior), kMostLogRatio);
+      if (exponents[k] > kMostLogRatio) {
+        sum += std::min(exponents[k] - std::log1p(priors[k]), kMostLogRatio);
         continue;
       }
-      sum += posterior * gain;
-      product *= 1 + prior;
+      sum += exponents[k];
+      product *= 1 + priors[k];
       if (++num_factors < kFactors) continue;
       sum -= std::log(product);
       product = 1;
@@ -228,7 +248,7 @@ class VoiceActivityDetector::State final {
   int64_t num_frames_ = 0, num_smoothed_ = 0, next_ = 0;
   std::vector<float> noise_;
   std::vector<float> speech_;  // power of speech over noise, as estimated in the frame before
-  std::vector<float> row_, minima_;
+  std::vector<float> row_, minima_, exponents_, priors_;
   // Causal: the first frame behind the last digital silence; minima before it, and the last ones that 0.75 s of sound
   // have given.
   int64_t sound_begin_ = 0;
