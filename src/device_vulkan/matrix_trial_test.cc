@@ -132,7 +132,8 @@ TEST_F(VulkanTrialTest, AModelsProductsAreMadeAsChosen) {
       ThreadPool pool(1);
       VulkanModelDevice device(space, vulkan_op_table(), pool, detect_isa());
       const PackedMatrix there = test_util::pack(w, kOutputs, kInputs, {format}).placed(*space);
-      const DeviceBuffer in = space->allocate(x.size() * 4), out = space->allocate(kRows * kOutputs * 4);
+      const DeviceBuffer in = space->allocate(x.size() * 4, MemoryUse::kSteps);
+      const DeviceBuffer out = space->allocate(kRows * kOutputs * 4, MemoryUse::kSteps);
       space->copy_in(in.data(), x.data(), x.size() * 4);
       const TensorView rows(in.data(), DType::kFloat32, {kRows, kInputs}),
           y(out.data(), DType::kFloat32, {kRows, kOutputs});
