@@ -116,7 +116,7 @@ class Row:
 
 
 def tokens(model, *flags):
-    return lambda: bench(model, "--output-len", 32, "--repeats", 3, *flags)["decode_tokens_per_s"]
+    return lambda: bench(model, "--output-len", 128, "--repeats", 3, *flags)["decode_tokens_per_s"]
 
 
 def encode(model, *flags):
