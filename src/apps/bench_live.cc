@@ -151,8 +151,11 @@ std::vector<FlagSpec> bench_live_flags() {
       {"language", "CODE", "", "of the speech; else it is detected", kLoad},
       {"model", "NAME", "the first that the server lists", "the served model", kServer},
       {"api-key", "KEY", "", "sent as Authorization: Bearer KEY", kServer},
-      {"wire", "binary|base64", "binary for a Transept, else base64",
-       "how audio is sent: as binary messages, which a Transept takes, or in events, as OpenAI's clients do", kServer},
+      {"wire", "binary|base64", "",
+       "how audio is sent: as binary messages, which a Transept takes and is sent by default, or in events, as "
+       "OpenAI's "
+       "clients do",
+       kServer},
       {"timeout", "S", "30", "for a session to begin, and for its last transcript", kServer},
       {"json", "", "", "one JSON line instead of a table", kOutput},
       {"output", "FILE", "", "the JSON line, into a file", kOutput},

@@ -5,10 +5,11 @@
 // (./dev test --devices).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
+#include <span>
 
 #include "device_vulkan/matrix_trial.h"
 #include "device_vulkan/vulkan_model_device.h"
@@ -106,8 +107,9 @@ TEST_P(VulkanMatrixTest, BitsDependOnTheRowAlone) {
       const std::vector<float> is = rig().values(among[rows - 1].buffer, uint64_t{rows} * kOutputs);
       for (uint32_t i = 0; i < rows; ++i) {
         const uint32_t row = (rows * 7 + i) % kRows;
-        ASSERT_EQ(std::memcmp(&is[size_t{i} * kOutputs], &expected[size_t{row} * kOutputs], kOutputs * 4), 0)
-            << "row " << row << " at " << i << " of " << rows;
+        const auto found = std::as_bytes(std::span(is).subspan(size_t{i} * kOutputs, kOutputs));
+        const auto wanted = std::as_bytes(std::span(expected).subspan(size_t{row} * kOutputs, kOutputs));
+        ASSERT_TRUE(std::ranges::equal(found, wanted)) << "row " << row << " at " << i << " of " << rows;
       }
     }
     rig().clear();

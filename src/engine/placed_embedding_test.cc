@@ -1,6 +1,7 @@
 // Tables of embeddings in a device's memory: the rows that are found there have the bits of those that the host makes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -55,10 +56,8 @@ TEST_F(PlacedEmbedding, HasTheBitsOfTheTable) {
     SCOPED_TRACE(dtype);
     std::vector<float> values;
     for (int64_t i = 0; i < kRows * kDim; ++i) values.push_back(static_cast<float>(i * i % 97) / 64 - 0.7f);
-    std::vector<uint16_t> halves;
-    for (const float value : values) {
-      halves.push_back(dtype[0] == 'F' ? float_to_float16(value) : float_to_bfloat16(value));
-    }
+    std::vector<uint16_t> halves(values.size());
+    std::ranges::transform(values, halves.begin(), dtype[0] == 'F' ? float_to_float16 : float_to_bfloat16);
     const bool is_wide = std::string_view(dtype) == "F32";
     TestFolder folder;
     const TestTensor table{

@@ -42,31 +42,42 @@ TEST_F(RowsTest, ChoosesRowsInTheirOrder) {
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(y.row(i)[7], -1.0f);
 }
 
-// Tables of every type, by numbers that all of them have.
+// A number that every type has.
+float number(int64_t row, int64_t column) { return static_cast<float>(32 * row + column % 32); }
+
+std::vector<std::byte> table_of_numbers(int64_t num_rows, int64_t n, DType dtype) {
+  std::vector<std::byte> table(static_cast<size_t>(num_rows * n) * dtype_bytes(dtype));
+  for (int64_t i = 0; i < num_rows * n; ++i) {
+    const float value = number(i / n, i % n);
+    const uint16_t half = dtype == DType::kFloat16 ? float_to_float16(value) : float_to_bfloat16(value);
+    const void* const from = dtype == DType::kFloat32 ? static_cast<const void*>(&value) : &half;
+    std::memcpy(table.data() + static_cast<size_t>(i) * dtype_bytes(dtype), from, dtype_bytes(dtype));
+  }
+  return table;
+}
+
+// Whether row i of y is `factor` times row rows[i] of such a table, and nothing behind it was written.
+void expect_looked_up(const TensorView& y, const std::vector<int32_t>& rows, float factor) {
+  const int64_t n = y.dim(1);
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      ASSERT_EQ(y.row(i)[j], factor * number(rows[static_cast<size_t>(i)], j)) << i << ", " << j;
+    }
+    ASSERT_EQ(y.row(i)[n], -1.0f);
+  }
+}
+
 TEST_F(RowsTest, LooksUpRowsOfATable) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     for (const int64_t n : {1, 7, 5000}) {
-      std::vector<std::byte> table(static_cast<size_t>(3 * n) * dtype_bytes(dtype));
-      const auto number = [](int64_t row, int64_t column) { return static_cast<float>(32 * row + column % 32); };
-      for (int64_t i = 0; i < 3 * n; ++i) {
-        const float value = number(i / n, i % n);
-        const uint16_t half = dtype == DType::kFloat16 ? float_to_float16(value) : float_to_bfloat16(value);
-        const void* const from = dtype == DType::kFloat32 ? static_cast<const void*>(&value) : &half;
-        std::memcpy(table.data() + static_cast<size_t>(i) * dtype_bytes(dtype), from, dtype_bytes(dtype));
-      }
+      SCOPED_TRACE(::testing::Message() << dtype_name(dtype) << " of " << n);
+      std::vector<std::byte> table = table_of_numbers(3, n, dtype);
       const TensorView there(table.data(), dtype, {3, n}), y = make(to_, 3, n);
       const std::vector<int32_t> rows{2, 0, 2};
       look_up_rows(context_, there, rows, 0.5f, y);
-      for (int pass = 0; pass < 2; ++pass) {
-        for (int64_t i = 0; i < 3; ++i) {
-          for (int64_t j = 0; j < n; ++j) {
-            const float found = number(rows[static_cast<size_t>(i)], j);
-            ASSERT_EQ(y.row(i)[j], pass == 0 ? 0.5f * found : 1.5f * found) << dtype_name(dtype) << i << ", " << j;
-          }
-          ASSERT_EQ(y.row(i)[n], -1.0f);
-        }
-        if (pass == 0) add_looked_up_rows(context_, there, rows, y);
-      }
+      expect_looked_up(y, rows, 0.5f);
+      add_looked_up_rows(context_, there, rows, y);
+      expect_looked_up(y, rows, 1.5f);
     }
   }
 }

@@ -44,6 +44,10 @@ class Conversation final : public RealtimeHub::Session, public std::enable_share
     bool is_text = false;
   };
 
+  // Whose turn a message is: at once; it is in the queue; it is the first there.
+  enum class Turn { kAtOnce, kQueued, kFirst };
+
+  Turn turn_of(Message& message, bool is_long);
   void take(const Message& message);
   void take_queued();
   std::optional<Message> next_queued();
@@ -111,19 +115,22 @@ void Conversation::open(std::shared_ptr<WebSocket> socket) {
 void Conversation::on_message(std::string message, bool is_text) {
   Message taken{.bytes = std::move(message), .is_text = is_text};
   const bool is_long = options_.long_workers != nullptr && taken.bytes.size() > kLongMessageBytes;
-  bool begins = false;
-  {
-    const MutexLock lock(queue_mutex_);
-    begins = is_long && !is_taking_;
-    if (is_taking_ || is_long) {
-      is_taking_ = true;
-      queue_.push_back(std::move(taken));
-      if (!begins) return;
-    }
+  switch (turn_of(taken, is_long)) {
+    case Turn::kAtOnce: return take(taken);
+    case Turn::kQueued: return;
+    case Turn::kFirst: break;
   }
-  if (!begins) return take(taken);
   output_->set_busy(true);
   options_.long_workers->post([self = shared_from_this()] { self->take_queued(); });
+}
+
+Conversation::Turn Conversation::turn_of(Message& message, bool is_long) {
+  const MutexLock lock(queue_mutex_);
+  if (!is_taking_ && !is_long) return Turn::kAtOnce;
+  const Turn turn = is_taking_ ? Turn::kQueued : Turn::kFirst;
+  is_taking_ = true;
+  queue_.push_back(std::move(message));
+  return turn;
 }
 
 void Conversation::take_queued() {

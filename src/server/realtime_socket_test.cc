@@ -31,6 +31,7 @@ std::string text(const Json& json, std::string_view name) { return member(json, 
 std::string type_of(const Json& event) { return text(event, "type"); }
 std::vector<std::string> types_of(const std::vector<Json>& events) {
   std::vector<std::string> types;
+  types.reserve(events.size());
   for (const Json& event : events) types.push_back(type_of(event));
   return types;
 }
@@ -254,7 +255,7 @@ TEST_F(RealtimeSocketTest, TheFormatStaysWhileThereIsAudio) {
 TEST_F(RealtimeSocketTest, ErrorsNameTheFieldAndTheEventAndTheSessionGoesOn) {
   open();
   const auto expect = [&](std::string_view message, std::string_view code, std::string_view param) {
-    const Json error = error_of(message);
+    Json error = error_of(message);
     EXPECT_EQ(text(error, "code"), code) << message;
     EXPECT_EQ(member(error, "param").is_null() ? "" : text(error, "param"), param) << message;
     return error;
