@@ -230,6 +230,16 @@ TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsSize) {
   EXPECT_LT(bytes_of_width[16], 8 * 64 * 160) << "two lists of attention, and few words more";
 }
 
+void write_whisper(const testing::TestFolder& folder, int64_t num_layers) {
+  testing::NoiseWhisper{.width = 256,
+                        .heads = 4,
+                        .encoder_layers = 1,
+                        .decoder_layers = num_layers,
+                        .positions = 8,
+                        .target_positions = 16}
+      .write(folder);
+}
+
 // Kernels of a step of one row and of many, a decoder layer: what a model of three layers has more than one of one.
 class VulkanDispatches : public VulkanSteps {
  protected:
@@ -288,15 +298,6 @@ TEST_F(VulkanDispatches, ADecoderLayerOfInt8IsEight) {
   expect_few(text, write_t5, 8, kInt8Format);
   audio.prompt_token_ids = {2};
   audio.set_encoder_features(testing::seeded_features({80, 16}, 0, 1));
-  const auto write_whisper = [](const testing::TestFolder& folder, int64_t num_layers) {
-    testing::NoiseWhisper{.width = 256,
-                          .heads = 4,
-                          .encoder_layers = 1,
-                          .decoder_layers = num_layers,
-                          .positions = 8,
-                          .target_positions = 16}
-        .write(folder);
-  };
   expect_few(audio, write_whisper, 8, kInt8Format);
 }
 
@@ -318,15 +319,7 @@ TEST_F(VulkanDispatches, ADecoderLayerIsSix) {
   }
   audio.prompt_token_ids = {2};
   audio.set_encoder_features(testing::seeded_features({80, 16}, 0, 1));
-  expect_few(audio, [](const testing::TestFolder& folder, int64_t num_layers) {
-    testing::NoiseWhisper{.width = 256,
-                          .heads = 4,
-                          .encoder_layers = 1,
-                          .decoder_layers = num_layers,
-                          .positions = 8,
-                          .target_positions = 16}
-        .write(folder);
-  });
+  expect_few(audio, write_whisper);
 }
 
 }  // namespace
