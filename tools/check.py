@@ -34,6 +34,10 @@ THREADS = ("base", "net", "comm")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")
+# The folders that compute little, whose tests the short check compiles and runs once, with sanitizers: what they find there they find in the release
+# build, too, and the optimisers have hardly a part in it. ./dev test and --slow run them as release.
+SANITIZED_ALONE = ("apps", "async", "capi", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "load", "net", "prompts", "proxy", "request",
+                   "server", "startup", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword", "text/unicode")
 FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 2, 120  # a target
 SLOWEST = 6  # groups of cases whose seconds a step prints
 
@@ -68,6 +72,34 @@ def targets_of(preset):
                             text=True, check=True).stdout
     names = {line.split(":")[0] for line in listed.splitlines()}
     return sorted(name for name in names if "/" not in name and not name.startswith("cmake_"))
+
+
+def inputs_of(target):
+    """What a target of the configured release build is made of, as ninja says it: names of files and targets."""
+    said = subprocess.run(["ninja", "-C", "build/release", "-t", "query", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [line.strip() for line in said.partition("  outputs:")[0].splitlines()[1:] if line.startswith("    ")]
+
+
+def release_targets(inputs=inputs_of):
+    """All of the release build but the tests of SANITIZED_ALONE."""
+    targets = []
+    for name in inputs("all"):
+        folder = name.removeprefix("src/").removesuffix("/all")
+        if not name.endswith("/all"):
+            targets.append(name)
+        else:
+            test = f"src/{folder}/{folder.replace('/', '_')}_test"
+            targets += [made for made in inputs(name) if folder not in SANITIZED_ALONE or made != test]
+    return [name for name in targets if not name.endswith("/all")]
+
+
+def tested_as_release():
+    """Labels of the other folders."""
+    listed = subprocess.run(["ctest", "--test-dir", "build/release", "--print-labels"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    labels = sorted({line.strip() for line in listed.splitlines() if line.startswith("  ")} - set(SANITIZED_ALONE))
+    if not labels:  # which would mean every folder
+        raise ValueError("ctest knows no folder's tests in build/release")
+    return labels
 
 
 def single_step():
@@ -158,6 +190,11 @@ def sanitized_build_step(preset, labels=(), fuzzers=False):
     return build_step(preset, targets, idle=True)
 
 
+def release_tests_step(slow):
+    labels = () if slow else tested_as_release()
+    return must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log, labels)))
+
+
 def sanitized_step(preset, labels=()):
     """Runs a preset's tests (of the folders given)."""
     return must_have_run(with_fresh_log(f"test-{preset}", lambda log: run_unit_tests(preset, log, labels)))
@@ -191,12 +228,12 @@ def fuzz(target, seconds):
 def steps(base, slow, fuzz_seconds):
     matrix, threaded = ["--full"] if slow else [], THREADED if slow else THREADS
     return [
-        Step("build release", lambda: build_step("release")),
+        Step("build release", lambda: build_step("release", None if slow else release_targets)),
         Step("format", lambda: of_problems([f"{name}: not formatted (./dev format)" for name in formatting.unformatted()]), lane="beside"),
         Step("includes", lambda: of_problems(check_includes.check_tree(ROOT)), lane="beside"),
         Step("texts", lambda: of_problems(check_text.check_tree()), lane="beside"),
         Step("tools", lambda: with_fresh_log("tools", suites.python_tests), lane="beside"),
-        Step("unit tests", lambda: must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log)))),
+        Step("unit tests", lambda: release_tests_step(slow)),
         Step("reference's answers", lambda: golden_step("release", *matrix)),
         Step("shared answers", shared_step),
         Step("official clients", clients_step, lane="beside"),

@@ -34,6 +34,7 @@ SLOW_SUITES = (
     SlowSuite("running server", server),
     SlowSuite("histories of transfers", lambda binary, log, _: suites.transfer_histories(binary, log), release_only=True),
     SlowSuite("answers of fleets", lambda binary, log, _: suites.fleet_answers(binary, log)),
+    SlowSuite("answers of ranks", suites.rank_answers, has_filter=True, release_only=True),
     SlowSuite("faults of a fleet", lambda binary, log, _: suites.fleet_faults(binary, log), release_only=True),
     SlowSuite("deployment of a fleet", lambda binary, log, _: suites.deployment(binary, log), release_only=True),
     SlowSuite("memory of a device", lambda binary, log, _: device_suites.memory_after_many(log), release_only=True),

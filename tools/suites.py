@@ -77,7 +77,8 @@ SHARED_CHECKS = (("check_golden.py", [], "", []), ("check_golden.py", [], "text-
                  ("check_vision.py", ["--filter", "vision/"], "", []))
 # As they are, with plans that go through bytes, and with encoders in other processes.
 SHARED_WAYS = ([], ["--debug-loopback-plans"], ["--epd", "1E1D"], ["--epd", "2E1D", "--attention-backend", "reference", "--block-size", "1"])
-# The groups but those that give their flags to `dump`, which has no separated encoders.
+RANKS_OF_SPEECH = ("--tensor-parallel-size 2", "--pipeline-parallel-size 2")
+# The groups but those that give their flags to `dump`, which has no separated encoders and no ranks.
 WITHOUT_DUMPS = {"check_vision.py": ["--only", "generate,errors,tokenize,chat"],
                  "check_audio.py": ["--only", "features,windows,beam,language,longform,fallback,words,writers,formats,broken,wer,moonshine"]}
 
@@ -127,6 +128,29 @@ def fleet_faults(binary, log, minutes=10):
 def fleet_answers(binary, log):
     """tests/epd_same_answers.py: bytes of fleets and of one process, each circumstance through one fleet in turn."""
     return run_suite([sys.executable, "tests/epd_same_answers.py", "--transept", str(binary), "--jobs", str(jobs())], log)
+
+
+RANK_TESTS = ("ranks_test.py", "rank_nodes_test.py", "packed_ranks_test.py")
+
+
+def rank_answers(binary, log, name_filter="", full=False):
+    """What ranks and stages answer, beside one process, digit by digit: tests/rank_products.py over tests/models and, where they are, the shared goldens;
+    and, without a filter, how ranks live and die, and the shared recordings through two ranks and two stages."""
+    result, shared = Result(), shared_goldens()
+    words = ["--jobs", str(jobs()), "--filter", name_filter, *(["--full"] if full else [])]
+    roots = [ROOT / "tests" / "models", *([shared / "text"] if shared else [])]
+    found = [run_suite([sys.executable, "tests/rank_products.py", "--transept", str(binary), "--root", str(root), *words], log) for root in roots]
+    if name_filter:  # of models, which may stand in one root alone
+        found = [one for one in found if one.passed or one.failed > 1] or found
+    for one in found:
+        result.add(one)
+    if not name_filter:
+        for name in RANK_TESTS:
+            result.add(python_test(ROOT / "tests" / name, log, "", binary))
+        for flags in RANKS_OF_SPEECH if shared else ():
+            words = ["--transept", str(binary), *WITHOUT_DUMPS["check_audio.py"], f"--args={flags}"]
+            result.add(run_suite([sys.executable, str(shared / "check_audio.py"), *words], log))
+    return result
 
 
 def transfer_histories(binary, log):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """./dev test: builds, then unit tests, tests of the tools and the reference's answers through the binary; --slow: more of
-them, and the official clients against the server; --devices: the Vulkan device's over several drivers, and nothing else."""
+them, and the official clients against the server; --devices: the Vulkan device's over several drivers, and nothing else; --ranks: what ranks and
+stages answer, and nothing else."""
 import argparse
 import sys
 
@@ -15,7 +16,9 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev test")
     parser.add_argument("--preset", default="release", choices=["release", "debug", "asan", "tsan"])
     parser.add_argument("--slow", action="store_true")
-    parser.add_argument("--devices", action="store_true")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--devices", action="store_true")
+    alone.add_argument("--ranks", action="store_true")
     parser.add_argument("filter", nargs="?", default="")
     options = parser.parse_args()
     log = ROOT / "build" / options.preset / "test.log"
@@ -23,9 +26,11 @@ def main():
         build("release", "device_vulkan_test")
         log.unlink(missing_ok=True)
         return report([("devices", device_suites.run_devices(log, options.filter))], log)
-    build(options.preset)
+    build(options.preset, *(["transept"] if options.ranks else []))
     log.unlink(missing_ok=True)
     binary = suites.binary_of(options.preset)
+    if options.ranks:
+        return report([("ranks", suites.rank_answers(binary, log, options.filter, options.slow))], log)
     runs = [("unit tests", run_unit_tests(options.preset, log, name_filter=options.filter)),
             ("tools", suites.python_tests(log, options.filter, binary))]
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])

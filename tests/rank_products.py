@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What ranks and stages answer, beside one process: every digit of every result.
+
+    tests/rank_products.py                     # tests/models, each two values of two axes met at least once by every shape
+    tests/rank_products.py --full              # every combination
+    tests/rank_products.py --root ../shared/golden/text --filter marian
+
+A folder is a model with requests.jsonl, beams.jsonl, alignments.jsonl, batch.jsonl or score.jsonl. Its requests go through one process
+of a roomy pool, and through each shape of ranks and stages in the same way: attention backend, instruction level, weights, KV type,
+and a pool that is roomy or tiny with swaps. A shape that the model does not allow must be refused with the flag and the reason, and is
+named. Closes with `N passed, N failed`; one is a run of a model's requests.
+"""
+import argparse
+import itertools
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from golden import HERE, num_seqs, pairwise, present_levels, read_jsonl, tiny_pool
+from ranks_test import answers
+
+FILES = ("requests", "beams", "alignments", "batch")
+SHAPES = {"TP 2": ["--tensor-parallel-size", "2"], "TP 4": ["--tensor-parallel-size", "4"], "PP 2": ["--pipeline-parallel-size", "2"],
+          "PP 2 x TP 2": ["--pipeline-parallel-size", "2", "--tensor-parallel-size", "2"]}
+WEIGHTS = {"float32": ["--dtype", "float32"], "float16": ["--dtype", "float16"], "bfloat16": ["--dtype", "bfloat16"],
+           "int8": ["--quantization", "int8"], "int4": ["--quantization", "int4"]}
+POOLS = {"roomy": [], "tiny": ["--preemption-mode", "swap", "--block-size", "4"]}
+REFUSAL = re.compile(r"(heads|leaves|layers?): --(tensor|pipeline)-parallel-size [0-9, or]+\n")
+RUN_SECONDS = 300
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transept", default=str(HERE.parent / "build" / "release" / "transept"))
+    parser.add_argument("--root", type=Path, default=HERE / "models")
+    parser.add_argument("--filter", default="", help="only folders whose name contains this")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time (default: 1)")
+    options = parser.parse_args()
+    folders = sorted(path for path in options.root.iterdir() if options.filter in path.name and (path / "config.json").exists() and asked_in(path))
+    levels, absent = present_levels()
+    notes = [f"skipped: instruction level {level}: this processor does not have it" for level in absent]
+    passed, failures, seconds, refused = 0, [], Counter(), []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for folder, found in zip(folders, pool.map(lambda folder: Model(options, folder).run(levels), folders)):
+            passed += found.passed
+            failures += found.failures
+            refused += found.refused
+            seconds[folder.name] = found.seconds
+            print(f"{folder.name}: {found.passed} passed, {len(found.failures)} failed, {found.seconds:.0f} s", flush=True)
+    print("\n".join([*failures[:20], *([f"... and {len(failures) - 20} more"] if len(failures) > 20 else []), *refused, *notes]))
+    if seconds:
+        print("seconds: " + ", ".join(f"{name} {taken:.1f}" for name, taken in seconds.most_common()))
+    print(f"{passed} passed, {len(failures)} failed")
+    sys.exit(1 if failures or not passed else 0)
+
+
+def asked_in(folder):
+    return [name for name in FILES if (folder / f"{name}.jsonl").exists()]
+
+
+class Model:
+    """A folder's runs, one after the other."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.requests = [request for name in asked_in(folder) for request in read_jsonl(folder / f"{name}.jsonl")]
+        self.config, self.defaults = (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+                                      for path in (folder / "config.json", folder / "generation_config.json"))
+        self.passed, self.failures, self.refused, self.seconds = 0, [], [], 0.0
+
+    def run(self, levels):
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as scratch:
+            self.input = Path(scratch) / "requests.jsonl"
+            self.input.write_text("".join(json.dumps(request, ensure_ascii=False) + "\n" for request in self.requests), encoding="utf-8")
+            shapes = {weights: [shape for shape in SHAPES if self.allows(shape, weights)] for weights in WEIGHTS}
+            for way, of_way in itertools.groupby(self.ways(levels, shapes), key=lambda way: {**way, "shape": "", "pool": ""}):
+                self.compare(way, [(one["shape"], one["pool"]) for one in of_way])
+            self.compare_scores(shapes)
+        self.seconds = time.monotonic() - start
+        return self
+
+    def ways(self, levels, shapes):
+        """{axis: value}s; those that differ in their shape and pool alone stand together."""
+        axes = {"backend": ["reference", "cpu"], "isa": levels, "weights": list(WEIGHTS), "kv": ["float32", "float16", "bfloat16", "int8"],
+                "pool": list(POOLS)}
+        every = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+        chosen = every if self.options.full else pairwise(every)
+        return sorted(({**way, "shape": shape} for way in chosen for shape in shapes[way["weights"]]), key=lambda way: [way[axis] for axis in axes if axis != "pool"])
+
+    def flags(self, way):
+        widest = max(num_seqs(request, self.defaults) for request in self.requests)
+        return ["--attention-backend", way["backend"], "--isa", way["isa"], *WEIGHTS[way["weights"]], "--kv-cache-dtype", way["kv"],
+                "--max-num-seqs", str(max(8, widest))]
+
+    def pool(self, name):
+        return [*POOLS[name], *(["--kv-cache-memory", str(tiny_pool(self.config, self.defaults, self.requests, 4))] if name == "tiny" else [])]
+
+    def transept(self, flags):
+        """(exit code, answers, standard error)"""
+        done = subprocess.run([self.options.transept, "generate", str(self.folder), *flags], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=RUN_SECONDS)
+        return done.returncode, answers(done.stdout), done.stderr
+
+    def allows(self, shape, weights):
+        """Whether the model can be divided so, with weights of this kind. A refusal has exit code 2, no answer, and says what would do."""
+        code, said, errors = self.transept(["--input", self.input, *WEIGHTS[weights], *SHAPES[shape]])
+        if code in (0, 1):
+            return True
+        if code == 2 and not said and REFUSAL.search(errors):
+            self.refused.append(f"refused: {self.folder.name}: {weights}, {shape}: {errors.strip().rsplit(self.folder.name, 1)[-1]}")
+        else:
+            self.failures.append(f"FAIL {self.folder.name} {weights} {shape}: exit code {code}: {errors[-600:]}")
+        return False
+
+    def compare(self, way, shapes):
+        """Answers of these (shape, pool)s, beside those of one process."""
+        flags = ["--input", self.input, *self.flags(way)]
+        code, wanted, errors = self.transept(flags)
+        if code not in (0, 1) or len(wanted) != len(self.requests):
+            self.failures.append(f"FAIL {self.folder.name} {flags}: exit code {code}, {len(wanted)} answers: {errors[-600:]}")
+            return
+        for shape, pool in shapes:
+            self.check(f"{shape} {pool} {' '.join(self.flags(way))}", self.transept([*flags, *self.pool(pool), *SHAPES[shape]]), (code, wanted))
+
+    def compare_scores(self, shapes):
+        if not (self.folder / "score.jsonl").exists():
+            return
+        for weights, allowed in shapes.items():
+            flags = ["--input", self.folder / "score.jsonl", "--score", *WEIGHTS[weights]]
+            wanted = self.transept(flags)
+            for shape in allowed:
+                self.check(f"{shape} --score {weights}", self.transept([*flags, *SHAPES[shape]]), wanted[:2])
+
+    def check(self, label, found, wanted):
+        if found[:2] == wanted and wanted[1]:
+            self.passed += 1
+            return
+        different = [(one["id"], other["id"]) for one, other in zip(wanted[1], found[1]) if one != other]
+        self.failures.append(f"FAIL {self.folder.name} {label}: exit code {found[0]} ({wanted[0]}), {len(found[1])} answers ({len(wanted[1])}), "
+                             f"different: {different[:3]} {found[2][-300:]}")
+
+
+if __name__ == "__main__":
+    main()
