@@ -2,6 +2,9 @@
 // whatever stands beside a sequence, and levels that have no such products.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+
 #include "attention/attention_problem_testing.h"
 #include "attention/backends.h"
 #include "ops/cpu_device.h"
@@ -20,7 +23,9 @@ AttentionProblem problem(const std::vector<int>& lengths, int dim = 64) {
   return p;
 }
 
-std::vector<float> run(const AttentionProblem& p, Isa isa, std::string_view backend_name, bool rounds_first = false) {
+// look: is shown the arguments after the run.
+std::vector<float> run(const AttentionProblem& p, Isa isa, std::string_view backend_name, bool rounds_first = false,
+                       const std::function<void(const AttentionArgs&)>& look = {}) {
   const auto backend = std::move(make_attention_backend(backend_name).value());
   ThreadPool threads(2);
   Arena arena(size_t{64} << 20);
@@ -40,6 +45,7 @@ std::vector<float> run(const AttentionProblem& p, Isa isa, std::string_view back
   }
   setup.run_again(context);
   EXPECT_EQ(arena.num_overflows(), 0);
+  if (look) look(args);
   std::vector<float> out;
   for (int64_t r = 0; r < p.num_rows(); ++r) out.insert(out.end(), args.out.row(r), args.out.row(r) + p.heads * p.dim);
   return out;
@@ -61,8 +67,11 @@ class EncoderBFloat16Test : public ::testing::Test {
   }
 };
 
-// Beside q, K and V only the exponentials are rounded, by 2^-9 of themselves at most, so an output by 2^-9 of the
-// largest value, which is 2.
+// Rounding to bfloat16, of 8 significant bits, moves a number by at most 2^-8 of itself.
+constexpr double kUnit = 1.0 / 256;
+
+// Beside q, K and V only the exponentials are rounded, so an output moves by kUnit of the largest value at most, which
+// is 2.
 TEST_F(EncoderBFloat16Test, IsFloat32OverRoundedNumbersButForTheExponentials) {
   for (const BiasForm bias : {BiasForm::kNone, BiasForm::kFull, BiasForm::kKeysApart, BiasForm::kT5, BiasForm::kAlibi,
                               BiasForm::kMasking, BiasForm::kShared}) {
@@ -73,21 +82,45 @@ TEST_F(EncoderBFloat16Test, IsFloat32OverRoundedNumbersButForTheExponentials) {
       const std::vector<float> got = run(p, Isa::kAvx512Bf16, "cpu");
       EXPECT_EQ(got, run(p, Isa::kAvx512Bf16, "cpu", true)) << "rounded numbers stay what they are";
       p.kv_dtype = DType::kFloat32;
-      EXPECT_LT(largest_difference(got, run(p, Isa::kAvx512Bf16, "reference", true)), 2.0 / 512 + 1e-4);
+      EXPECT_LT(largest_difference(got, run(p, Isa::kAvx512Bf16, "reference", true)), 2 * kUnit + 1e-4);
       EXPECT_GT(largest_difference(got, run(p, Isa::kAvx512Bf16, "reference")), 1e-4) << "nothing was rounded";
     }
   }
 }
 
-TEST_F(EncoderBFloat16Test, ExponentialsErrorsAverageOutOverManyTiles) {
+// What softmax of one head gives key by key, over the arguments' q and K.
+std::vector<double> shares_of(const AttentionArgs& args, const AttentionProblem& p, int64_t row, int head) {
+  std::vector<double> shares(static_cast<size_t>(args.k.dim(0)));
+  for (size_t j = 0; j < shares.size(); ++j) {
+    const float *q = args.q.row(row) + head * p.dim, *k = args.k.row(static_cast<int64_t>(j)) + head * p.dim;
+    shares[j] = std::exp(p.scale() * std::inner_product(q, q + p.dim, k, 0.0));
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+// The exponentials' errors are not one another's, so that they add as squares do: an output moves by the root of
+// sum (share * value * error)^2, and an error's mean square is a third of kUnit's square at most.
+TEST_F(EncoderBFloat16Test, ExponentialsErrorsAddAsSquares) {
   AttentionProblem p = problem({700});
   const std::vector<float> got = run(p, Isa::kAvx512Bf16, "cpu");
   p.kv_dtype = DType::kFloat32;
-  const std::vector<float> expected = run(p, Isa::kAvx512Bf16, "reference", true);
+  double expected_squares = 0;
+  const std::vector<float> expected = run(p, Isa::kAvx512Bf16, "reference", true, [&](const AttentionArgs& args) {
+    for (int64_t row = 0; row < args.q.dim(0); row += 10) {
+      for (int head = 0; head < p.heads; ++head) {
+        const std::vector<double> shares = shares_of(args, p, row, head);
+        for (size_t j = 0; j < shares.size(); ++j) {
+          const float* v = args.v.row(static_cast<int64_t>(j)) + head * p.dim;
+          expected_squares += std::pow(shares[j] * kUnit, 2) / 3 * std::inner_product(v, v + p.dim, v, 0.0);
+        }
+      }
+    }
+  });
   double squares = 0;
   for (size_t i = 0; i < got.size(); ++i) squares += std::pow(static_cast<double>(got[i]) - expected[i], 2);
-  EXPECT_LT(std::sqrt(squares / static_cast<double>(got.size())), 2.0 / 512 / 8)
-      << "an eighth of what one key's may be";
+  EXPECT_LT(squares, 10 * expected_squares) << "every tenth row was looked at";
 }
 
 TEST_F(EncoderBFloat16Test, HeadsMayShareKeys) {
@@ -95,7 +128,7 @@ TEST_F(EncoderBFloat16Test, HeadsMayShareKeys) {
   p.heads = 6;
   const std::vector<float> got = run(p, Isa::kAvx512Bf16, "cpu");
   p.kv_dtype = DType::kFloat32;
-  EXPECT_LT(largest_difference(got, run(p, Isa::kAvx512Bf16, "reference", true)), 2.0 / 512 + 1e-4);
+  EXPECT_LT(largest_difference(got, run(p, Isa::kAvx512Bf16, "reference", true)), 2 * kUnit + 1e-4);
 }
 
 // A sequence's bits are the same alone and beside others, wherever its rows fall into chunks.
