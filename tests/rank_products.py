@@ -22,7 +22,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from golden import HERE, num_seqs, pairwise, present_levels, read_jsonl, tiny_pool
+from golden import HERE, pairwise, present_levels, read_jsonl, tiny_pool
 from ranks_test import answers
 
 FILES = ("requests", "beams", "alignments", "batch")
@@ -30,7 +30,7 @@ SHAPES = {"TP 2": ["--tensor-parallel-size", "2"], "TP 4": ["--tensor-parallel-s
           "PP 2 x TP 2": ["--pipeline-parallel-size", "2", "--tensor-parallel-size", "2"]}
 WEIGHTS = {"float32": ["--dtype", "float32"], "float16": ["--dtype", "float16"], "bfloat16": ["--dtype", "bfloat16"],
            "int8": ["--quantization", "int8"], "int4": ["--quantization", "int4"]}
-POOLS = {"roomy": [], "tiny": ["--preemption-mode", "swap", "--block-size", "4"]}
+POOLS = {"roomy": [], "tiny": ["--preemption-mode", "swap", "--block-size", "4", "--watermark", "0"]}
 REFUSAL = re.compile(r"(heads|leaves|layers?): --(tensor|pipeline)-parallel-size [0-9, or]+\n")
 RUN_SECONDS = 300
 
@@ -46,14 +46,17 @@ def main():
     folders = sorted(path for path in options.root.iterdir() if options.filter in path.name and (path / "config.json").exists() and asked_in(path))
     levels, absent = present_levels()
     notes = [f"skipped: instruction level {level}: this processor does not have it" for level in absent]
-    passed, failures, seconds, refused = 0, [], Counter(), []
+    passed, failures, seconds, refused, num_swaps = 0, [], Counter(), [], 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for folder, found in zip(folders, pool.map(lambda folder: Model(options, folder).run(levels), folders)):
             passed += found.passed
             failures += found.failures
             refused += found.refused
+            num_swaps += found.num_swaps
             seconds[folder.name] = found.seconds
-            print(f"{folder.name}: {found.passed} passed, {len(found.failures)} failed, {found.seconds:.0f} s", flush=True)
+            print(f"{folder.name}: {found.passed} passed, {len(found.failures)} failed, {found.num_swaps} swaps, {found.seconds:.0f} s", flush=True)
+    if passed and not num_swaps and not options.filter:
+        failures.append("FAIL no pool was so tiny that a sequence was swapped")
     print("\n".join([*failures[:20], *([f"... and {len(failures) - 20} more"] if len(failures) > 20 else []), *refused, *notes]))
     if seconds:
         print("seconds: " + ", ".join(f"{name} {taken:.1f}" for name, taken in seconds.most_common()))
@@ -73,12 +76,12 @@ class Model:
         self.requests = [request for name in asked_in(folder) for request in read_jsonl(folder / f"{name}.jsonl")]
         self.config, self.defaults = (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
                                       for path in (folder / "config.json", folder / "generation_config.json"))
-        self.passed, self.failures, self.refused, self.seconds = 0, [], [], 0.0
+        self.passed, self.failures, self.refused, self.num_swaps, self.seconds = 0, [], [], 0, 0.0
 
     def run(self, levels):
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
-            self.input = Path(scratch) / "requests.jsonl"
+            self.input, self.stats = Path(scratch) / "requests.jsonl", Path(scratch) / "stats.json"
             self.input.write_text("".join(json.dumps(request, ensure_ascii=False) + "\n" for request in self.requests), encoding="utf-8")
             shapes = {weights: [shape for shape in SHAPES if self.allows(shape, weights)] for weights in WEIGHTS}
             for way, of_way in itertools.groupby(self.ways(levels, shapes), key=lambda way: {**way, "shape": "", "pool": ""}):
@@ -96,12 +99,15 @@ class Model:
         return sorted(({**way, "shape": shape} for way in chosen for shape in shapes[way["weights"]]), key=lambda way: [way[axis] for axis in axes if axis != "pool"])
 
     def flags(self, way):
-        widest = max(num_seqs(request, self.defaults) for request in self.requests)
-        return ["--attention-backend", way["backend"], "--isa", way["isa"], *WEIGHTS[way["weights"]], "--kv-cache-dtype", way["kv"],
-                "--max-num-seqs", str(max(8, widest))]
+        return ["--attention-backend", way["backend"], "--isa", way["isa"], *WEIGHTS[way["weights"]], "--kv-cache-dtype", way["kv"]]
 
-    def pool(self, name):
-        return [*POOLS[name], *(["--kv-cache-memory", str(tiny_pool(self.config, self.defaults, self.requests, 4))] if name == "tiny" else [])]
+    def pool(self, name, shape):
+        if name != "tiny":
+            return POOLS[name]
+        # Rows of pictures that decoders read are the first stage's alone, whose blocks are larger for it.
+        has_rows = "PP" in shape and "vision_config" in self.config
+        num_bytes = int((1.3 if has_rows else 1) * tiny_pool(self.config, self.defaults, self.requests, 4, has_rows))
+        return [*POOLS[name], "--kv-cache-memory", str(num_bytes), "--stats-json", self.stats]
 
     def transept(self, flags):
         """(exit code, answers, standard error)"""
@@ -115,7 +121,8 @@ class Model:
         if code in (0, 1):
             return True
         if code == 2 and not said and REFUSAL.search(errors):
-            self.refused.append(f"refused: {self.folder.name}: {weights}, {shape}: {errors.strip().rsplit(self.folder.name, 1)[-1]}")
+            [why] = [line for line in errors.splitlines() if REFUSAL.search(line + "\n")]
+            self.refused.append(f"refused: {self.folder.name}: {weights}, {shape}: {why.rsplit(self.folder.name, 1)[-1].lstrip('/')}")
         else:
             self.failures.append(f"FAIL {self.folder.name} {weights} {shape}: exit code {code}: {errors[-600:]}")
         return False
@@ -128,7 +135,10 @@ class Model:
             self.failures.append(f"FAIL {self.folder.name} {flags}: exit code {code}, {len(wanted)} answers: {errors[-600:]}")
             return
         for shape, pool in shapes:
-            self.check(f"{shape} {pool} {' '.join(self.flags(way))}", self.transept([*flags, *self.pool(pool), *SHAPES[shape]]), (code, wanted))
+            found = self.transept([*flags, *self.pool(pool, shape), *SHAPES[shape]])
+            self.check(f"{shape} {pool} {' '.join(self.flags(way))}", found, (code, wanted))
+            if pool == "tiny" and found[0] == code:
+                self.num_swaps += json.loads(self.stats.read_text(encoding="utf-8"))["num_swaps_in"]
 
     def compare_scores(self, shapes):
         if not (self.folder / "score.jsonl").exists():
