@@ -7,12 +7,13 @@
 
 A folder is a model with requests.jsonl, beams.jsonl, alignments.jsonl, batch.jsonl or score.jsonl. Its requests go through one process
 of a roomy pool, and through each shape of ranks and stages in the same way: attention backend, instruction level, weights, KV type,
-and a pool that is roomy or tiny with swaps. A shape that the model does not allow must be refused with the flag and the reason, and is
+and a pool that is roomy or tiny with swaps; and so do random requests, whose seed is the folder's name, in tiny pools. A shape that the model does not allow must be refused with the flag and the reason, and is
 named. Closes with `N passed, N failed`; one is a run of a model's requests.
 """
 import argparse
 import itertools
 import json
+import random
 import re
 import subprocess
 import sys
@@ -33,6 +34,7 @@ WEIGHTS = {"float32": ["--dtype", "float32"], "float16": ["--dtype", "float16"],
 POOLS = {"roomy": [], "tiny": ["--preemption-mode", "swap", "--block-size", "4", "--watermark", "0"]}
 REFUSAL = re.compile(r"(heads|leaves|layers?): --(tensor|pipeline)-parallel-size [0-9, or]+\n")
 RUN_SECONDS = 300
+NUM_RANDOM = 60
 
 
 def main():
@@ -68,6 +70,29 @@ def asked_in(folder):
     return [name for name in FILES if (folder / f"{name}.jsonl").exists()]
 
 
+def random_requests(name, config):
+    """Of ids, for models that read text alone: samples, beams, edits of scores, ends and decoder prompts in any company."""
+    rng, highest = random.Random(name), config.get("vocab_size", 64) - 1
+
+    def ids(least, most):
+        return [rng.randrange(4, highest) for _ in range(rng.randint(least, most))]
+
+    def some(chance, value):
+        return value() if rng.random() < chance else None
+
+    def request(i):
+        sampled = {"temperature": rng.choice((0.5, 1.0, 1.5)), "seed": rng.randrange(1 << 30), "n": rng.randint(1, 4), "top_k": rng.choice((-1, 3, 20)),
+                   "top_p": rng.choice((1.0, 0.9))}
+        searched = {"temperature": 0, "num_beams": rng.randint(2, 5), "length_penalty": rng.choice((0.5, 1.0, 2.0))}
+        fields = {"id": f"random-{i}", "prompt": {"prompt_token_ids": [*ids(1, 30), 2]}, "max_tokens": rng.randint(1, 24),
+                  **rng.choice(({"temperature": 0, "num_beams": 1}, {**sampled, "num_beams": 1}, searched)),
+                  "logprobs": some(0.5, lambda: rng.randint(0, 5)), "ignore_eos": some(0.5, lambda: True), "stop_token_ids": some(0.2, lambda: ids(1, 5)),
+                  "repetition_penalty": some(0.3, lambda: rng.uniform(0.8, 1.5)), "logit_bias": some(0.2, lambda: {str(i): 3.0 for i in ids(1, 4)}),
+                  "decoder_prompt": some(0.3, lambda: {"prompt_token_ids": ids(1, 6)})}
+        return {name: value for name, value in fields.items() if value is not None}
+    return [request(i) for i in range(NUM_RANDOM)]
+
+
 class Model:
     """A folder's runs, one after the other."""
 
@@ -87,6 +112,8 @@ class Model:
             for way, of_way in itertools.groupby(self.ways(levels, shapes), key=lambda way: {**way, "shape": "", "pool": ""}):
                 self.compare(way, [(one["shape"], one["pool"]) for one in of_way])
             self.compare_scores(shapes)
+            if "vision_config" not in self.config:
+                self.compare_random(shapes)
         self.seconds = time.monotonic() - start
         return self
 
@@ -148,6 +175,12 @@ class Model:
             wanted = self.transept(flags)
             for shape in allowed:
                 self.check(f"{shape} --score {weights}", self.transept([*flags, *SHAPES[shape]]), wanted[:2])
+
+    def compare_random(self, shapes):
+        self.requests = random_requests(self.folder.name, self.config)
+        self.input.write_text("".join(json.dumps(request) + "\n" for request in self.requests), encoding="utf-8")
+        for weights in ("float32", "int8"):
+            self.compare({"backend": "cpu", "isa": "auto", "weights": weights, "kv": "float32"}, [(shape, "tiny") for shape in shapes[weights]])
 
     def check(self, label, found, wanted):
         if found[:2] == wanted and wanted[1]:
