@@ -1,5 +1,7 @@
 import argparse
+import json
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -171,6 +173,33 @@ class Page(unittest.TestCase):
 
     def test_numbers_have_no_exponents(self):
         self.assertEqual([make_results.number(value) for value in (137400.3, 12.345, 1.234, 0.0123, None)], ["137400", "12.3", "1.23", "0.012", "-"])
+
+
+class RanksSection(unittest.TestCase):
+    REPORT = {"part": "parallel", "started": "2026-01-01", "commit": "abc", "cpu": "C", "threads": 2, "rounds": 3, "rows": [
+        {"name": "exchange of 2 KiB", "us": 2.5, "p99_us": 3.5, "most": 2},
+        {"part": "ranks", "name": "opus-mt, batch 1", "ratio": 0.97, "ratios": [0.95, 0.97, 1.0], "least": 0.9, "note": "1.10 ms a step", "without": "", "predicted": 0.98},
+        {"part": "stages", "name": "opus-mt, one client", "ratio": 0.88, "ratios": [0.88], "least": 0.91, "note": "", "without": ""},
+        {"name": "idle ranks", "share": 0.002, "most": 0.01}]}
+
+    def test_the_last_section_is_made_anew_and_the_rest_stays(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder, report = Path(scratch), Path(scratch) / "parallel.json"
+            report.write_text(json.dumps(self.REPORT))
+            (folder / "RESULTS.md").write_text("# Results\n\n## more\n\n## Ranks and stages\n\nold\n")
+            make_results.write([report], folder)
+            text = (folder / "RESULTS.md").read_text()
+            self.assertTrue(text.startswith("# Results\n\n## more\n\n## Ranks and stages\n\n2026-01-01; commit `abc`"))
+            self.assertNotIn("old", text)
+            for row in ("| opus-mt, batch 1 | 0.97 (0.95 to 1.00) | 0.9 | 0.98 | 1.10 ms a step | - |", "| stages: opus-mt, one client | 0.88 (0.88 to 0.88) | 0.91 | - |",
+                        "| exchange of 2 KiB | 2.50 | 3.50 | 2 |", "| idle ranks | 0.002 | 0.01 | - |"):
+                self.assertIn(row, text)
+            whole = folder / "whole.json"
+            whole.write_text(json.dumps(result()))
+            make_results.write([whole], folder)
+            again = (folder / "RESULTS.md").read_text()
+            self.assertIn("50 %", again)
+            self.assertEqual(again.partition("## Ranks")[2], text.partition("## Ranks")[2])
 
 
 if __name__ == "__main__":

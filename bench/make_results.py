@@ -208,9 +208,43 @@ def page(results, micro=()):
     return "\n".join(lines).rstrip("\n") + "\n", plots
 
 
+RANKS = "## Ranks and stages"  # the last section of the page, made of another file, at another time
+
+
+def ranks_section(report):
+    """Of what bench/parallel.py --json wrote."""
+    compared = [row for row in report["rows"] if "ratio" in row]
+    exchanges = [row for row in report["rows"] if "p99_us" in row]
+    shares = [row for row in report["rows"] if "share" in row]
+    lines = [RANKS, "", f"{report['started']}; commit `{report['commit']}`, {report['cpu']}, {report['threads']} threads; int8; medians of {report['rounds']} alternating rounds, "
+             "and their range. Two ranks or stages of one thread beside one process of two threads: rates over those of one process; at least: the aim.", ""]
+    lines += table(["", "ratio", "at least", "predicted", "ranks", "one process"],
+                   [[row["name"] if row["part"] == "ranks" else f"stages: {row['name']}", f"{row['ratio']:.2f} ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})",
+                     str(row["least"]), f"{row['predicted']:.2f}" if "predicted" in row else "-", row["note"] or "-", row["without"] or "-"] for row in compared])
+    if exchanges:
+        lines += ["", *table(["of a layer", "us", "p99 us", "at most us"], [[row["name"], number(row["us"]), number(row["p99_us"]), str(row["most"])] for row in exchanges])]
+    if shares:
+        lines += ["", *table(["", "share", "at most", "share of all"],
+                             [[row["name"], f"{row['share']:.3f}", f"{row['most']:.2f}", f"{row['share_of_all']:.2f}" if "share_of_all" in row else "-"] for row in shares])]
+    return "\n".join(lines) + "\n"
+
+
+def with_ranks(text, section):
+    """A page whose last section of ranks is `section`; as it was without one."""
+    return text.partition(RANKS)[0].rstrip("\n") + "\n" + (f"\n{section}" if section else "")
+
+
 def write(files, folder):
     results = [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
-    text, plots = page([result for result in results if result.get("rows")], [result for result in results if "benchmarks" in result])
+    existing = (folder / "RESULTS.md").read_text(encoding="utf-8") if (folder / "RESULTS.md").exists() else ""
+    reports = [result for result in results if result.get("part") == "parallel"]
+    section = ranks_section(reports[-1]) if reports else "".join(existing.partition(RANKS)[1:])
+    if reports and len(reports) == len(results):
+        (folder / "RESULTS.md").write_text(with_ranks(existing, section), encoding="utf-8")
+        print(f"wrote the last section of {folder.parent.name}/{folder.name}/RESULTS.md")
+        return
+    text, plots = page([result for result in results if result.get("rows") and result not in reports], [result for result in results if "benchmarks" in result])
+    text = with_ranks(text, section)
     (folder / "plots").mkdir(parents=True, exist_ok=True)
     for name, plot in plots.items():
         (folder / "plots" / name).write_text(plot, encoding="utf-8")

@@ -5,6 +5,7 @@
 
 ranks: --tensor-parallel-size 2. stages: --pipeline-parallel-size 2, cut by time. Both in tokens/s of decoding, or encodes a second. exchange: what a layer pays
 twice, an exchange with its sum, bias and residual over shared memory (comm_bench); with it ranks are predicted by tools/parallel_model.py. idle: processor time of four ranks that have nothing to do.
+--json: for ./dev bench --results, which makes the last section of RESULTS.md of it.
 memory: what one of two and of four ranks has for itself, beside what one process has (PSS without files' pages), and the bytes of all beside it.
 Two ranks on two processors have one memory: what is seen is what ranks cost, never what a second socket gains. Alone on the machine, please: a rank
 whose processor is another's makes all wait.
@@ -17,6 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from compare import commit
 from epd_fleets import cpu_seconds, serving
 from machine import ROOT, cpu_model, num_processors
 from reuse import INT8, Row, bench, folder, measure
@@ -181,6 +183,7 @@ def main():
     if num_processors() < 2:
         sys.exit("two ranks want two processors")
     print(f"{cpu_model()}, {num_processors()} processors, int8, medians of {options.rounds} rounds")
+    started = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     found, wire = [], parallel_model.SHARED_MEMORY
     for part in options.parts or known:
         print(f"-- {part}", flush=True)
@@ -198,7 +201,8 @@ def main():
             if isinstance(row, ModelledRow):
                 say_predicted(row, found[-1], wire)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        head = {"part": "parallel", "started": started, "commit": commit(), "cpu": cpu_model(), "threads": num_processors(), "rounds": options.rounds}
+        options.json.write_text(json.dumps({**head, "rows": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -98,7 +98,9 @@ def main():
         choose_python(options)
         scripts = {"parallel": ["bench/parallel.py"], "quant": ["bench/quantized.py"]}
         script = scripts.get(options.micro, ["bench/reuse.py", options.micro])
-        sys.exit(subprocess.run([str(options.python), *script, "--rounds", "1" if options.quick else "5"], cwd=ROOT).returncode)
+        MICRO.mkdir(parents=True, exist_ok=True)
+        kept = ["--json", str(MICRO / f"{options.micro}.json")] if options.micro == "parallel" else []
+        sys.exit(subprocess.run([str(options.python), *script, "--rounds", "1" if options.quick else "5", *kept], cwd=ROOT).returncode)
     if options.against:
         build("release", "transept")
         choose_python(options)

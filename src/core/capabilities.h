@@ -99,6 +99,11 @@ enum class Feature : uint8_t {
   kSeparatedEncoder,
   kTensorParallel,
   kPipelineParallel,
+  kRanksAndSeparatedEncoder,
+  kRanksAndReplicas,
+  kRanksAndSlices,
+  kRanksAndDraftModel,
+  kRanksOnDevice,
 };
 
 struct FeatureRow {
@@ -210,6 +215,11 @@ inline constexpr FeatureRow kFeatures[] = {
     {.feature = Feature::kSeparatedEncoder, .group = feature_groups::kModels, .name = "encoders in processes of their own, on one machine or several", .flags = "--epd, --role, --broker"},
     {.feature = Feature::kTensorParallel, .group = feature_groups::kModels, .name = "tensor parallelism: 2, 4 or 8 processes of one host, or of several, hold the model together, with one process's bits, where they divide its heads", .flags = "--tensor-parallel-size, --nnodes"},
     {.feature = Feature::kPipelineParallel, .group = feature_groups::kModels, .name = "pipeline parallelism: stages of layers on 2 to 8 processes, with one process's bits; each stage works on a step of its own where several requests run; it brings memory", .flags = "--pipeline-parallel-size, --pipeline-layers, --nnodes"},
+    {.feature = Feature::kRanksAndSeparatedEncoder, .group = feature_groups::kModels, .name = "ranks or stages, and encoders in processes of their own", .flags = "--tensor-parallel-size, --pipeline-parallel-size, --epd, --role", .refusal = "not together: give one rank and one stage, or no --epd and --role"},
+    {.feature = Feature::kRanksAndReplicas, .group = feature_groups::kModels, .name = "replicas of ranks or stages in one process", .flags = "--tensor-parallel-size, --pipeline-parallel-size, --replicas", .refusal = "start several servers, each with its ranks"},
+    {.feature = Feature::kRanksAndSlices, .group = feature_groups::kModels, .name = "ranks or stages, and encodes in slices", .flags = "--tensor-parallel-size, --pipeline-parallel-size, --encode-slice", .refusal = "give --encode-slice none, as is the default of ranks"},
+    {.feature = Feature::kRanksAndDraftModel, .group = feature_groups::kModels, .name = "ranks or stages, and a draft model", .flags = "--tensor-parallel-size, --pipeline-parallel-size, --speculative-config", .refusal = "a draft model runs beside one rank; other methods of --speculative-config run with ranks"},
+    {.feature = Feature::kRanksOnDevice, .group = feature_groups::kModels, .name = "ranks or stages on a Vulkan device", .flags = "--tensor-parallel-size, --pipeline-parallel-size, --device", .refusal = "ranks and stages are the processor's alone: give --device cpu"},
 };
 // clang-format on
 
@@ -219,7 +229,7 @@ constexpr bool rows_stand_at_their_feature() {
   for (size_t i = 0; i < std::size(kFeatures); ++i) {
     if (static_cast<size_t>(kFeatures[i].feature) != i) return false;
   }
-  return std::size(kFeatures) == static_cast<size_t>(Feature::kPipelineParallel) + 1;
+  return std::size(kFeatures) == static_cast<size_t>(Feature::kRanksOnDevice) + 1;
 }
 static_assert(rows_stand_at_their_feature());
 

@@ -155,7 +155,8 @@ constexpr QuantProbe kQuantProbes[] = {
 // poison, storage, --score), stream_test.cc and server/completions_test.cc (streaming), server/chat_test.cc (chats),
 // apps/flags_test.cc (flags that are refused), shortlist_end_to_end_test.cc, server/fleet_test.cc and tests/golden.py
 // (separated encoders), foreign_*_test.cc (files of other programs), strict_mask_end_to_end_test.cc, the tests below
-// (LoRA), engine/vulkan_steps_test.cc (recorded steps).
+// (LoRA), engine/vulkan_steps_test.cc (recorded steps), tests/ranks_test.py and draft_model_test.cc (ranks, stages and
+// what is not together with them).
 const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
                                             Feature::kChat,
                                             Feature::kScore,
@@ -178,6 +179,11 @@ const std::set<Feature> kProvedElsewhere = {Feature::kStreaming,
                                             Feature::kDraftHeads,
                                             Feature::kTensorParallel,
                                             Feature::kPipelineParallel,
+                                            Feature::kRanksAndSeparatedEncoder,
+                                            Feature::kRanksAndReplicas,
+                                            Feature::kRanksAndSlices,
+                                            Feature::kRanksAndDraftModel,
+                                            Feature::kRanksOnDevice,
                                             Feature::kSeparatedEncoder,
                                             Feature::kVulkan,
                                             Feature::kRecordedSteps};
