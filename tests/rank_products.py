@@ -2,7 +2,7 @@
 """What ranks and stages answer, beside one process: every digit of every result.
 
     tests/rank_products.py                     # tests/models, each two values of two axes met at least once by every shape
-    tests/rank_products.py --full              # every combination
+    tests/rank_products.py --full              # every combination in tiny pools
     tests/rank_products.py --root ../shared/golden/text --filter marian
 
 A folder is a model with requests.jsonl, beams.jsonl, alignments.jsonl, batch.jsonl or score.jsonl. Its requests go through one process
@@ -122,7 +122,9 @@ class Model:
         axes = {"backend": ["reference", "cpu"], "isa": levels, "weights": list(WEIGHTS), "kv": ["float32", "float16", "bfloat16", "int8"],
                 "pool": list(POOLS)}
         every = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
-        chosen = every if self.options.full else pairwise(every)
+        chosen = pairwise(every)
+        if self.options.full:
+            chosen += [way for way in every if way["pool"] == "tiny" and way not in chosen]
         return sorted(({**way, "shape": shape} for way in chosen for shape in shapes[way["weights"]]), key=lambda way: [way[axis] for axis in axes if axis != "pool"])
 
     def flags(self, way):
