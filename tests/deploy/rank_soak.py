@@ -35,9 +35,9 @@ NUM_RANKS = 2
 FLAGS = ("--threads", 1, "--max-model-len", 4096, "--kv-cache-memory", "16MiB")
 # With log-probabilities: a random model gives different prompts one text now and then, and never one number.
 KINDS = tuple({"logprobs": 1, **kind} for kind in (
-    {}, {"stream": True}, {"num_beams": 4}, {"n": 3, "temperature": 1.0}, {"many": 3},
+    *2 * ({}, {"stream": True}, {"num_beams": 4}, {"n": 3, "temperature": 1.0}, {"many": 3}),
     # Those that are in work when a rank dies.
-    {"stream": True, "many": 2, "max_tokens": 2000, "ignore_eos": True}, {"num_beams": 4, "max_tokens": 400, "ignore_eos": True},
+    {"stream": True, "many": 2, "max_tokens": 1500, "ignore_eos": True}, {"num_beams": 4, "max_tokens": 400, "ignore_eos": True},
     {"n": 4, "temperature": 1.0, "max_tokens": 600, "ignore_eos": True, "stream": True}))
 NUM_REQUESTS = 400  # that come again and again, and whose answers are known
 NUM_CLIENTS = 6
@@ -205,6 +205,7 @@ class Killer:
             self.next = [(server, rank) for server in self.servers for rank in range(NUM_RANKS)]
             self.rng.shuffle(self.next)
         server, rank = self.next.pop()
+        assert serving.wait_until(server.is_ready, BACK_WITHIN, 0.01) is not None, f"{server.name} is not there, and was not killed just now"
         life = server.life
         num_running, at = len(life.state()["running"]), time.monotonic()
         os.kill(life.ranks[rank], signal.SIGKILL)
