@@ -86,6 +86,8 @@ class Reply:
     status: int = 0
     content: object = None
     words: str = ""
+    retry_after: float = 0.0  # s, that the answer says
+    is_balancers: bool = False  # HAProxy's own, which is HTML
 
 
 def ask(port, request, deadline=DEADLINE):
@@ -99,9 +101,12 @@ def ask(port, request, deadline=DEADLINE):
             answer = connection.ask(request.data)
         if answer.status == 200:
             return reply(OK, status=200, content=request.content(answer.body))
+        if answer.status in (502, 503, 504) and answer.headers.get("content-type", "").startswith("text/html"):
+            return reply(REFUSED, status=answer.status, words="by the balancer itself", is_balancers=True)
         message = answer.message()  # a clear error has one
         if answer.status in (429, 503) and message:
-            return reply(REFUSED, status=answer.status, words=message + ("" if "retry-after" in answer.headers else " [no Retry-After]"))
+            return reply(REFUSED, status=answer.status, words=message + ("" if "retry-after" in answer.headers else " [no Retry-After]"),
+                         retry_after=float(answer.headers.get("retry-after", 0)))
         return reply(LATE if answer.status == 504 and message else ODD, status=answer.status, words=message)
     except (socket.timeout, TimeoutError):
         return reply(HUNG, words=f"nothing within {deadline} s")

@@ -37,6 +37,7 @@ SLOW_SUITES = (
     SlowSuite("answers of ranks", suites.rank_answers, has_filter=True, release_only=True),
     SlowSuite("faults of a fleet", lambda binary, log, _: suites.fleet_faults(binary, log), release_only=True),
     SlowSuite("deployment of a fleet", lambda binary, log, _: suites.deployment(binary, log), release_only=True),
+    SlowSuite("deaths of ranks", lambda binary, log, _: suites.rank_deaths(binary, log), release_only=True),
     SlowSuite("memory of a device", lambda binary, log, _: device_suites.memory_after_many(log), release_only=True),
     SlowSuite("page", lambda binary, log, _: suites.page_tests(log)),
     SlowSuite("library", lambda binary, log, _: suites.library_tests(binary, log), release_only=True),

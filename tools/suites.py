@@ -168,6 +168,11 @@ def deployment(binary, log):
     return run_suite([sys.executable, "tests/deploy/run.py", "--transept", str(binary)], log)
 
 
+def rank_deaths(binary, log, minutes=2, every=15):
+    """tests/deploy/rank_soak.py: servers of two ranks behind HAProxy, of whose processes one is killed now and then. By hand it takes ten minutes."""
+    return run_suite([sys.executable, "tests/deploy/rank_soak.py", "--transept", str(binary), "--minutes", str(minutes), "--every", str(every)], log)
+
+
 def library_tests(binary, log):
     """tests/library/run.py: the library and its examples as they are installed."""
     return run_suite([sys.executable, "tests/library/run.py", "--build", str(binary.parent)], log)
