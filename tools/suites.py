@@ -130,7 +130,7 @@ def fleet_answers(binary, log):
     return run_suite([sys.executable, "tests/epd_same_answers.py", "--transept", str(binary), "--jobs", str(jobs())], log)
 
 
-RANK_TESTS = ("ranks_test.py", "rank_nodes_test.py", "packed_ranks_test.py")
+RANK_TESTS = ("ranks_test.py", "rank_faults_test.py", "rank_nodes_test.py", "packed_ranks_test.py")
 
 
 def rank_answers(binary, log, name_filter="", full=False):
