@@ -204,10 +204,13 @@ class FaultsTest(unittest.TestCase):
             self.assertEqual(one.content(), want, one.words())
         self.assertIn("all requests were answered", self.expect_end(process, ranks, 0))
 
-    def test_a_rank_without_memory_ends_the_start(self):
-        """A limit of one rank's addresses, from before it loads."""
+    def need_limits_of_addresses(self):
         if re.search(rb"__(asan|tsan)_init\b", BINARY.read_bytes()):
             self.skipTest("sanitizers want terabytes of addresses")
+
+    def test_a_rank_without_memory_ends_the_start(self):
+        """A limit of one rank's addresses, from before it loads."""
+        self.need_limits_of_addresses()
         process = subprocess.Popen([str(BINARY), "serve", str(MODEL), "--port", "0", *self.flags, "--kv-cache-memory", "4GiB"], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for step in (process.stderr.close, process.wait, process.kill):
@@ -228,6 +231,7 @@ class FaultsTest(unittest.TestCase):
 
     def test_a_rank_that_gets_no_more_memory_needs_none(self):
         """A limit of one rank's addresses once it is ready: what steps need was taken before."""
+        self.need_limits_of_addresses()
         fields = [{"prompt": "many words " * 2000, "max_tokens": 4}, {"num_beams": 4, "max_tokens": 50}, {"max_tokens": 50},
                   {"n": 4, "temperature": 1, "seed": 1, "max_tokens": 50, "stream": True}]
         wanted = self.whole_answers(fields, "--max-model-len", "100000")
