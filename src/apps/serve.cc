@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::string_view kVerb = "serve";
 constexpr auto kLook = std::chrono::milliseconds(50);
-constexpr int kLooksAtLast = 10;
+constexpr int kLooksAtLast = 5;
+constexpr auto kLastAnswers = std::chrono::milliseconds(500);  // that are written when the engine has failed
 
 // What has ended the engine: a step, or a rank while no step ran.
 Status failure_of(const Server& server, const RankProcesses* ranks) {
@@ -89,9 +90,10 @@ Status run_server(const Flags& flags, ServeSettings settings, const EngineConfig
   if (!failure_of(*server, ranks.get()).ok()) {
     // Requests in flight are told by the engine's next step, which is named then.
     for (int i = 0; i < kLooksAtLast && server->engine_failure().ok(); ++i) std::this_thread::sleep_for(kLook);
-    const Status failure = failure_of(*server, ranks.get());
+    // That step may take long: its first rank finds out when its own part of a layer is done.
+    if (server->engine_failure().ok()) server->give_up(failure_of(*server, ranks.get()), kLastAnswers);
     server->stop();
-    return with_prefix(failure, "the engine failed");
+    return with_prefix(failure_of(*server, ranks.get()), "the engine failed");
   }
   *exit_code = shut_down(*server, shutdown_timeout);
   return ok_status();

@@ -205,6 +205,10 @@ std::vector<std::unique_ptr<LLMEngine>> AsyncEngine::stop_all() { return stop_en
 
 std::unique_ptr<EncoderEngine> AsyncEngine::stop_encoder() { return std::move(stop_engines<EncoderEngine>().front()); }
 
+void AsyncEngine::give_up(const Status& error) {
+  for (const auto& replica : replicas_) replica->mailbox()->give_up(error);
+}
+
 Status AsyncEngine::failure() const {
   for (const auto& replica : replicas_) RETURN_IF_ERROR(replica->mailbox()->failure());
   return ok_status();

@@ -143,6 +143,10 @@ class AsyncEngine final {
   std::unique_ptr<LLMEngine> stop();                   // REQUIRES: made of one LLMEngine
   std::unique_ptr<EncoderEngine> stop_encoder();       // REQUIRES: made of an EncoderEngine
 
+  // Ends all requests in flight with this error, and takes no new one: for who knows before the engines do that their
+  // current steps will fail. Does not wait for these; failure() is the error until they end with their own.
+  void give_up(const Status& error);
+
   // Returns the error that made an engine fail; ok: none did. A step's error ends every stream of its engine, and the
   // engine. No new request is accepted after that; requests in flight in other replicas continue.
   Status failure() const;

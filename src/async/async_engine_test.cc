@@ -540,6 +540,25 @@ TEST_F(AsyncEngineTest, AFailingExecutorIsToldToEverybody) {
   EXPECT_EQ(snapshot.counts.failed, 3);
 }
 
+// As when another process that a step needs has died: the step itself takes its time to find out.
+TEST_F(AsyncEngineTest, GivingUpDoesNotWaitForTheStep) {
+  std::vector<RequestStream> streams;
+  streams.push_back(add("a", 9, 1));
+  streams.push_back(add("b", 9, 2));
+  gate_->wait_for_step();
+  streams.push_back(add("late", 9, 3));  // not taken yet
+  std::future<StatusOr<EncodedInput>> handle = engine_->encode(make_spec("", 1, 1).inputs);
+  engine_->give_up(absl::UnavailableError("rank 1 is gone"));
+  for (RequestStream& stream : streams) EXPECT_EQ(stream.next().status(), absl::UnavailableError("rank 1 is gone"));
+  EXPECT_EQ(handle.get().status(), absl::UnavailableError("rank 1 is gone"));
+  EXPECT_EQ(engine_->add_request(make_spec("after", 2, 4)).status(), absl::UnavailableError("rank 1 is gone"));
+  EXPECT_EQ(engine_->failure(), absl::UnavailableError("rank 1 is gone"));
+  gate_->fail();  // the step finds out
+  EXPECT_TRUE(engine_->drain(60s).ok());
+  EXPECT_EQ(engine_->failure().code(), Code::kInternal);
+  EXPECT_EQ(engine_->snapshot().counts.failed, 3);
+}
+
 TEST_F(AsyncEngineTest, DrainingEndsWhatIsInFlightAndRefusesTheRest) {
   RequestStream stream = add("a", 5, 1);
   const Status late = engine_->drain(5ms);

@@ -121,6 +121,20 @@ void EngineMailbox::stop() {
   wake_engine_.notify_one();
 }
 
+void EngineMailbox::give_up(const Status& error) {
+  std::vector<std::shared_ptr<RequestChannel>> channels;
+  std::vector<EncodeCall> encodes;
+  {
+    const MutexLock lock(mutex_);
+    failure_ = closed_ = error;
+    for (const auto& [id, request] : in_flight_) channels.push_back(request.channel);
+    encodes = std::exchange(encodes_, {});
+  }
+  // Without the mutex: their readers may ask for more.
+  for (const auto& channel : channels) channel->give_up(error);
+  for (EncodeCall& call : encodes) call.handle.set_value(error);
+}
+
 int32_t EngineMailbox::num_queued() const {
   const MutexLock lock(mutex_);
   return num_queued_locked();

@@ -79,6 +79,9 @@ class EngineMailbox final {
   // Waits until every request has ended and every stream was notified. Returns false after `timeout`.
   bool wait_until_idle(Duration timeout);
   void stop();
+  // Makes add() return this error from here on, and ends with it the streams in flight and the encodes that the engine
+  // thread has not taken, without waiting for its current step.
+  void give_up(const Status& error);
 
   int32_t num_queued() const;
   int32_t num_in_flight() const;

@@ -8,6 +8,7 @@ namespace transept {
 void RequestChannel::push(RequestOutput&& output) {
   {
     const MutexLock lock(mutex_);
+    if (given_up_) return;
     CHECK(!ended_, "request ", request_id_, " got an output after its end");
     ended_ = output.finished;
     if (closed_) return;
@@ -26,8 +27,22 @@ void RequestChannel::push(RequestOutput&& output) {
 void RequestChannel::fail(const Status& error) {
   {
     const MutexLock lock(mutex_);
+    if (given_up_) return;
     CHECK(!ended_ && !error.ok(), "request ", request_id_, " got an error after its end");
     ended_ = true;
+    error_ = error;
+    if (closed_) return;
+    announce();
+  }
+  call_reader();
+}
+
+void RequestChannel::give_up(const Status& error) {
+  {
+    const MutexLock lock(mutex_);
+    await_reader();
+    if (ended_) return;
+    given_up_ = ended_ = true;
     error_ = error;
     if (closed_) return;
     announce();
@@ -75,8 +90,12 @@ bool RequestChannel::close() {
   const MutexLock lock(mutex_);
   closed_ = true;
   pending_.reset();
-  while (notifier_ != std::thread::id() && notifier_ != std::this_thread::get_id()) changed_.wait(mutex_);
+  await_reader();
   return !ended_;
+}
+
+void RequestChannel::await_reader() {
+  while (notifier_ != std::thread::id() && notifier_ != std::this_thread::get_id()) changed_.wait(mutex_);
 }
 
 }  // namespace transept

@@ -29,6 +29,10 @@ class RequestChannel final {
   void push(RequestOutput&& output);
   void fail(const Status& error);
 
+  // ---- Any thread
+  // Ends it as fail() does unless it has ended; what the engine says of it later is dropped.
+  void give_up(const Status& error);
+
   // ---- Reader
   // Returns what is new; waits for it up to `timeout` (none: no limit). nullopt: nothing came. Returns what was pushed
   // before an error first.
@@ -43,6 +47,8 @@ class RequestChannel final {
   bool has_news() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return pending_.has_value() || (ended_ && !error_.ok() && !end_was_taken_);
   }
+  // Until another thread's on_ready has returned.
+  void await_reader() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void call_reader();
 
@@ -53,6 +59,7 @@ class RequestChannel final {
   std::optional<RequestOutput> pending_ ABSL_GUARDED_BY(mutex_);
   Status error_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more will be pushed
+  bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
   bool end_was_taken_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread::id notifier_ ABSL_GUARDED_BY(mutex_);  // the thread inside on_ready_

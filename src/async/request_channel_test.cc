@@ -46,6 +46,43 @@ TEST(RequestChannelTest, AnErrorComesAfterWhatWasPushedBeforeIt) {
   EXPECT_TRUE(channel.has_ended());
 }
 
+TEST(RequestChannelTest, WhatTheEngineSaysOfARequestThatWasGivenUpIsDropped) {
+  int num_calls = 0;
+  RequestChannel channel("a", [&] { ++num_calls; });
+  channel.push(piece("one", {1}));
+  channel.give_up(absl::UnavailableError("gone"));
+  EXPECT_EQ(num_calls, 2);
+  channel.push(piece("two", {2}));
+  channel.fail(absl::InternalError("late"));
+  channel.give_up(absl::InternalError("again"));
+  EXPECT_EQ(num_calls, 2);
+  EXPECT_EQ((*channel.take(std::nullopt))->outputs[0].text, "one");
+  EXPECT_EQ(channel.take(std::nullopt)->status(), absl::UnavailableError("gone"));
+  EXPECT_TRUE(channel.has_ended());
+}
+
+TEST(RequestChannelTest, ARequestThatHasEndedIsNotGivenUp) {
+  RequestChannel channel("a", {});
+  channel.push(piece("one", {1}, true));
+  channel.give_up(absl::UnavailableError("gone"));
+  EXPECT_TRUE((*channel.take(std::nullopt))->finished);
+}
+
+// close() returns when no call runs, so two may not run at once.
+TEST(RequestChannelTest, GivingUpWaitsForTheCallOfAPiece) {
+  std::atomic<int> num_inside = 0, most_inside = 0;
+  RequestChannel channel("a", [&] {
+    most_inside = std::max(most_inside.load(), ++num_inside);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    --num_inside;
+  });
+  std::thread engine([&] { channel.push(piece("one", {1})); });
+  while (num_inside == 0) std::this_thread::yield();
+  channel.give_up(absl::UnavailableError("gone"));
+  engine.join();
+  EXPECT_EQ(most_inside, 1);
+}
+
 TEST(RequestChannelTest, AReaderIsCalledWhenThereIsNewsAndAtTheEnd) {
   int num_calls = 0;
   RequestChannel channel("a", [&] { ++num_calls; });

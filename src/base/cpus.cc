@@ -91,6 +91,11 @@ bool pin_this_thread(int cpu) {
   return sched_setaffinity(0, CpuSet::kBytes, set.get()) == 0;
 }
 
+bool may_pin_threads() {
+  CpuSet set;
+  return sched_getaffinity(0, CpuSet::kBytes, set.get()) == 0 && sched_setaffinity(0, CpuSet::kBytes, set.get()) == 0;
+}
+
 void AvoidedCpu::set(int cpu) {
   if (cpu == cpu_ || cpu > kMaxCpu) return;
   if (cpu < 0) {

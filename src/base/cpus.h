@@ -32,6 +32,9 @@ std::vector<int> spread_over_cores(std::vector<int> cpus, const std::string& fol
 // Returns false if the system refuses. Threads that a pinned thread starts inherit its affinity.
 bool pin_this_thread(int cpu);
 
+// Whether the system lets this thread choose its processors: a container may forbid it.
+bool may_pin_threads();
+
 // A set of processors up to kMaxCpu: cpu_set_t has room for 1024. A value.
 class CpuSet final {
  public:

@@ -347,9 +347,8 @@ Status GlooCommunicator::wait(TransportBuffer& buffer, bool is_receive, int othe
   }
   if (waited.ok()) return waited;
   if (!absl::IsDeadlineExceeded(waited)) return lost(other, waited);
-  return fail_with(
-      absl::DeadlineExceededError(str_cat(link_->name_of(other), " has not answered for ",
-                                          seconds(timeout.value_or(Duration())), " s (", call_.place(), ")")));
+  return fail_with(absl::UnavailableError(str_cat(link_->name_of(other), " has not answered for ",
+                                                  seconds(timeout.value_or(Duration())), " s (", call_.place(), ")")));
 }
 
 // The other's last word, or the first rank's, says more than Gloo.

@@ -211,8 +211,8 @@ Status SharedCommunicator::wait(int other, Bell& bell, FunctionRef<bool()> is_th
     } else if (const std::optional<Status> failure = group_.failure()) {
       end = *failure;
     } else if (std::chrono::steady_clock::now() >= until) {
-      end = fail_with(absl::DeadlineExceededError(str_cat(name_of_rank(other), " has not answered for ",
-                                                          seconds(options_.rank_timeout), " s (", call_.place(), ")")));
+      end = fail_with(absl::UnavailableError(str_cat(name_of_rank(other), " has not answered for ",
+                                                     seconds(options_.rank_timeout), " s (", call_.place(), ")")));
     } else {
       bell.sleep(seen, until);
     }

@@ -131,6 +131,12 @@ bool Server::drain(Duration timeout, const std::function<bool()>& keep_waiting) 
   return true;
 }
 
+void Server::give_up(const Status& error, Duration timeout) {
+  if (engine_ == nullptr) return;
+  engine_->give_up(error);
+  drain(timeout, [] { return true; });
+}
+
 // From the outside in: nobody asks any more, then nothing is computed, then nothing is answered.
 void Server::stop() {
   if (http_ == nullptr) return;  // it never listened

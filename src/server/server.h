@@ -47,6 +47,9 @@ class Server final {
   const HttpServer& http() const { return *http_; }
   // Why the engine failed; ok if it did not, and before serve().
   Status engine_failure() const { return engine_ == nullptr ? ok_status() : engine_->failure(); }
+  // Answers all requests in flight with this error, which the engine is about to find: within `timeout`, but for what
+  // does not wait for the engine.
+  void give_up(const Status& error, Duration timeout);
   // Null before serve().
   const ServerContext* context() const { return context_.has_value() ? &*context_ : nullptr; }
 

@@ -144,6 +144,10 @@ Status make_engines(const EngineConfig& config, const RunnerChoices& choices,
     log_info("replicas: ", config.replicas,
              " engines over one set of weights; threads, step memory and KV cache are each one's");
   if (!cpus.cpus.empty()) log_info("threads are pinned to processors ", cpus.text());
+  if (!choices.may_pin) {
+    log_warning("--cpu-affinity ", config.cpu_affinity, ": the system does not let this process choose its processors ",
+                "(sched_setaffinity): no thread is pinned");
+  }
   return ok_status();
 }
 

@@ -15,6 +15,10 @@ StatusOr<RunnerChoices> make_runner_choices(const EngineConfig& config) {
   ASSIGN_OR_RETURN(choices.isa, parse_isa(config.isa));
   ASSIGN_OR_RETURN(choices.cpus, plan_replica_cpus(config.threads, std::max(config.replicas, config.ranks_per_node()),
                                                    config.cpu_affinity, available_cpus(), divider));
+  if (!choices.cpus.cpus.empty() && !may_pin_threads()) {
+    choices.cpus.cpus.clear();
+    choices.may_pin = false;
+  }
   ASSIGN_OR_RETURN(choices.encode_slice, parse_encode_slice(config.encode_slice));
   ASSIGN_OR_RETURN(choices.device, choose_device(config));
   if (choices.device != nullptr) choices.encode_slice = {};  // auto: its encodes run to the end

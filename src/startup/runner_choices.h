@@ -18,7 +18,8 @@ namespace transept {
 struct RunnerChoices {
   Isa isa;
   StorageTypes types;
-  ReplicaCpus cpus;  // of replicas, or of ranks
+  ReplicaCpus cpus;     // of replicas, or of ranks
+  bool may_pin = true;  // false: the system refuses what --cpu-affinity asks for, and cpus.cpus is empty
   EncodeSliceOptions encode_slice;
   std::shared_ptr<const DeviceKind> device;  // null: the processor. It outlives the runners
 };
