@@ -304,7 +304,7 @@ StatusOr<LoadedModel> load_checked(const EngineConfig& config, const EngineLinks
   RETURN_IF_ERROR(load_engines(config, std::move(files), to, clock, loaded));
   const ExecutorInfo& info = loaded.info;
   ASSIGN_OR_RETURN(const Isa isa, parse_isa(config.isa));
-  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa, std::move(header_font)));
+  ASSIGN_OR_RETURN(loaded.media, MultiModalRegistry::create(loaded.model_config, isa, header_font));
   if (family != nullptr && family->default_prompt == DefaultPrompt::kTranscript) {
     RETURN_IF_ERROR(load_speech_tokens(loaded));
   }
