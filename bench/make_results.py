@@ -218,13 +218,13 @@ def ranks_section(report):
     shares = [row for row in report["rows"] if "share" in row]
     lines = [RANKS, "", f"{report['started']}; commit `{report['commit']}`, {report['cpu']}, {report['threads']} threads; int8; medians of {report['rounds']} alternating rounds, "
              "and their range. Two ranks or stages of one thread beside one process of two threads: rates over those of one process; at least: the aim.", ""]
-    lines += table(["", "ratio", "at least", "predicted", "ranks", "one process"],
+    lines += table(["rates", "ratio", "at least", "predicted", "ranks", "one process"],
                    [[row["name"] if row["part"] == "ranks" else f"stages: {row['name']}", f"{row['ratio']:.2f} ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})",
                      str(row["least"]), f"{row['predicted']:.2f}" if "predicted" in row else "-", row["note"] or "-", row["without"] or "-"] for row in compared])
     if exchanges:
-        lines += ["", *table(["of a layer", "us", "p99 us", "at most us"], [[row["name"], number(row["us"]), number(row["p99_us"]), str(row["most"])] for row in exchanges])]
+        lines += ["", *table(["times of a layer", "us", "p99 us", "at most us"], [[row["name"], number(row["us"]), number(row["p99_us"]), str(row["most"])] for row in exchanges])]
     if shares:
-        lines += ["", *table(["", "share", "at most", "share of all"],
+        lines += ["", *table(["shares", "share", "at most", "share of all"],
                              [[row["name"], f"{row['share']:.3f}", f"{row['most']:.2f}", f"{row['share_of_all']:.2f}" if "share_of_all" in row else "-"] for row in shares])]
     return "\n".join(lines) + "\n"
 
