@@ -34,8 +34,8 @@ THREADS = ("base", "net", "comm")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")
-# The folders that compute little, whose tests the short check compiles and runs once, with sanitizers: what they find there they find in the release
-# build, too, and the optimisers have hardly a part in it. ./dev test and --slow run them as release.
+# The folders that compute little, whose tests the short check compiles and runs once, with sanitizers: how the compiler optimises has hardly a part in
+# what they find. Some go through fewer random histories and samples there; ./dev test and --slow run them as release.
 SANITIZED_ALONE = ("apps", "async", "capi", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "load", "net", "prompts", "proxy", "request",
                    "server", "startup", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword", "text/unicode")
 FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 2, 120  # a target

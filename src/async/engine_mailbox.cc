@@ -126,7 +126,7 @@ void EngineMailbox::give_up(const Status& error) {
   std::vector<EncodeCall> encodes;
   {
     const MutexLock lock(mutex_);
-    failure_ = closed_ = error;
+    if (failure_.ok()) failure_ = closed_ = error;  // its own error says more
     for (const auto& [id, request] : in_flight_) channels.push_back(request.channel);
     encodes = std::exchange(encodes_, {});
   }
