@@ -3,6 +3,7 @@
 
     tests/rank_products.py                     # tests/models, each two values of two axes met at least once by every shape
     tests/rank_products.py --full              # every combination in tiny pools
+    tests/rank_products.py --quick             # each two values once over all models together, the shape being an axis, too
     tests/rank_products.py --root ../shared/golden/text --filter marian
 
 A folder is a model with requests.jsonl, beams.jsonl, alignments.jsonl, batch.jsonl or score.jsonl. Its requests go through one process
@@ -11,6 +12,8 @@ and a pool that is roomy or tiny with swaps; and so do random requests, whose se
 does not allow must be refused with the flag and the reason, and is named. Closes with `N passed, N failed`; one is a run of a model's requests.
 """
 import argparse
+import contextlib
+import functools
 import itertools
 import json
 import random
@@ -19,10 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import wide_model
 from golden import HERE, pairwise, present_levels, read_jsonl, tiny_pool
 from ranks_test import answers
 
@@ -34,23 +38,42 @@ WEIGHTS = {"float32": ["--dtype", "float32"], "float16": ["--dtype", "float16"],
 POOLS = {"roomy": [], "tiny": ["--preemption-mode", "swap", "--block-size", "4", "--watermark", "0"]}
 REFUSAL = re.compile(r"(heads|leaves|layers?): --(tensor|pipeline)-parallel-size [0-9, or]+\n")
 RUN_SECONDS = 300
-NUM_RANDOM = 60
+NUM_RANDOM, NUM_OF_WIDE = 60, 24
+MODELS, WIDE = HERE / "models", "made-bart-wide"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--transept", default=str(HERE.parent / "build" / "release" / "transept"))
-    parser.add_argument("--root", type=Path, default=HERE / "models")
+    parser.add_argument("--root", type=Path, default=MODELS)
     parser.add_argument("--filter", default="", help="only folders whose name contains this")
-    parser.add_argument("--full", action="store_true")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--full", action="store_true")
+    extent.add_argument("--quick", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="models at a time (default: 1)")
     options = parser.parse_args()
-    folders = sorted(path for path in options.root.iterdir() if options.filter in path.name and (path / "config.json").exists() and asked_in(path))
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = sorted(path for path in options.root.iterdir() if options.filter in path.name and (path / "config.json").exists() and asked_in(path))
+        if options.root.resolve() == MODELS.resolve() and options.filter in WIDE:
+            folders.append(make_wide(Path(scratch) / WIDE))
+        sys.exit(compare_all(options, folders))
+
+
+def make_wide(folder):
+    """A model that may be divided in every type, which tests/models' widths do not allow, and random requests of it."""
+    requests = random_requests(folder.name, wide_model.make_model(folder))[:NUM_OF_WIDE]
+    (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in requests), encoding="utf-8")
+    return folder
+
+
+def compare_all(options, folders):
+    """The exit code."""
     levels, absent = present_levels()
     notes = [f"skipped: instruction level {level}: this processor does not have it" for level in absent]
-    passed, failures, seconds, refused, num_swaps = 0, [], Counter(), [], 0
+    passed, seconds, num_swaps = 0, Counter(), 0
+    plans, refused, failures = quick_ways(options, folders, levels) if options.quick else (dict.fromkeys(folders), [], [])
     with ThreadPoolExecutor(options.jobs) as pool:
-        for folder, found in zip(folders, pool.map(lambda folder: Model(options, folder).run(levels), folders)):
+        for folder, found in zip(plans, pool.map(lambda folder: Model(options, folder).run(levels, plans[folder]), plans)):
             passed += found.passed
             failures += found.failures
             refused += found.refused
@@ -63,7 +86,30 @@ def main():
     if seconds:
         print("seconds: " + ", ".join(f"{name} {taken:.1f}" for name, taken in seconds.most_common()))
     print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(1 if failures or not (passed or options.filter) else 0)
+    return 1 if failures or not (passed or options.filter) else 0
+
+
+def axes_of(levels):
+    return {"backend": ["reference", "cpu"], "isa": levels, "weights": list(WEIGHTS), "kv": ["float32", "float16", "bfloat16", "int8"], "pool": list(POOLS)}
+
+
+def product(axes):
+    return [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+
+
+def quick_ways(options, folders, levels):
+    """({folder: its ways}, what no model allows, failures): of all ways that a model allows every two values of two axes meet at least once. Each way is the next
+    model's that allows its shape."""
+    models = deque(Model(options, folder) for folder in folders)
+    allows = functools.cache(lambda model, shape, weights: model.may_be(shape, weights))
+    never = {pair for pair in itertools.product(SHAPES, WEIGHTS) if not any(allows(model, *pair) for model in models)}
+    every = product({**axes_of(levels), "shape": list(SHAPES)})
+    found = {}
+    for way in pairwise([way for way in every if (way["shape"], way["weights"]) not in never]):
+        models.rotate(next(-place for place, model in enumerate(models, 1) if allows(model, way["shape"], way["weights"])))
+        found.setdefault(models[-1].folder, []).append(way)
+    failures = [failure for model in models for failure in model.failures]
+    return found, [f"refused: every model: {weights}, {shape}" for shape, weights in sorted(never)], failures
 
 
 def asked_in(folder):
@@ -103,25 +149,47 @@ class Model:
                                       for path in (folder / "config.json", folder / "generation_config.json"))
         self.passed, self.failures, self.refused, self.num_swaps, self.seconds = 0, [], [], 0, 0.0
 
-    def run(self, levels):
+    def run(self, levels, chosen=None):
+        """All of the model; or these ways, and no scores and random requests."""
         start = time.monotonic()
-        with tempfile.TemporaryDirectory() as scratch:
-            self.input, self.stats = Path(scratch) / "requests.jsonl", Path(scratch) / "stats.json"
-            self.input.write_text("".join(json.dumps(request, ensure_ascii=False) + "\n" for request in self.requests), encoding="utf-8")
-            shapes = {weights: [shape for shape in SHAPES if self.allows(shape, weights)] for weights in WEIGHTS}
-            for way, of_way in itertools.groupby(self.ways(levels, shapes), key=lambda way: {**way, "shape": "", "pool": ""}):
-                self.compare(way, [(one["shape"], one["pool"]) for one in of_way])
-            self.compare_scores(shapes)
-            if "vision_config" not in self.config:
-                self.compare_random(shapes)
+        with self.scratch():
+            if chosen:
+                for way in chosen:
+                    self.compare(way, [(way["shape"], way["pool"])])
+            else:
+                self.run_all(levels)
         self.seconds = time.monotonic() - start
         return self
 
+    def run_all(self, levels):
+        shapes = {weights: [shape for shape in SHAPES if self.allows(shape, weights)] for weights in WEIGHTS}
+        for way, of_way in itertools.groupby(self.ways(levels, shapes), key=lambda way: {**way, "shape": "", "pool": ""}):
+            self.compare(way, [(one["shape"], one["pool"]) for one in of_way])
+        self.compare_scores(shapes)
+        if "vision_config" not in self.config:
+            self.compare_random(shapes)
+
+    @contextlib.contextmanager
+    def scratch(self):
+        """The files of a run."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.input, self.stats = Path(folder) / "requests.jsonl", Path(folder) / "stats.json"
+            self.input.write_text("".join(json.dumps(request, ensure_ascii=False) + "\n" for request in self.requests), encoding="utf-8")
+            yield
+
+    def may_be(self, shape, weights):
+        """allows(), of the first request alone."""
+        requests, self.requests = self.requests, self.requests[:1]
+        try:
+            with self.scratch():
+                return self.allows(shape, weights)
+        finally:
+            self.requests = requests
+
     def ways(self, levels, shapes):
         """{axis: value}s; those that differ in their shape and pool alone stand together."""
-        axes = {"backend": ["reference", "cpu"], "isa": levels, "weights": list(WEIGHTS), "kv": ["float32", "float16", "bfloat16", "int8"],
-                "pool": list(POOLS)}
-        every = [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+        axes = axes_of(levels)
+        every = product(axes)
         chosen = pairwise(every)
         if self.options.full:
             chosen += [way for way in every if way["pool"] == "tiny" and way not in chosen]
