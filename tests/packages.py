@@ -1,9 +1,11 @@
 """What slow suites install from PyPI and npm: virtual environments and folders below build, made once. What cannot be installed
 is told and skipped. Standard library only."""
+import argparse
 import filecmp
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 MINUTES = 10  # for one installation
 
@@ -15,6 +17,25 @@ def prepare_venv(wanted, venv, skips):
         return python
     steps = ([sys.executable, "-m", "venv", "--clear", str(venv)], [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(wanted)])
     return python if install("pip", steps, wanted, installed, skips) else None
+
+
+def run_in_venv(description, folder, venv):
+    """The command line of a suite: FOLDER/drive.py in a virtual environment with the packages of FOLDER/requirements.txt, or that it is skipped and why."""
+    root = folder.parent.parent
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transept", type=Path, default=root / "build" / "release" / "transept")
+    parser.add_argument("--filter", default="", help="only cases whose name contains this")
+    options = parser.parse_args()
+    if not options.transept.exists():
+        sys.exit(f"{options.transept}: no such binary")
+    skips = []
+    python = prepare_venv(folder / "requirements.txt", venv, skips)
+    if python is None:
+        print(f"skipped: {skips[0]}")
+        print("0 passed, 0 failed, 1 skipped")
+        return
+    command = [str(python), str(folder / "drive.py"), "--transept", str(options.transept.resolve()), "--filter", options.filter]
+    sys.exit(subprocess.run(command).returncode)
 
 
 def first_error(done):

@@ -27,6 +27,7 @@ SLOW_SUITES = (
     SlowSuite("official clients through --epd 1E1D", lambda binary, log, words: suites.client_tests(binary, log, words, "epd"), has_filter=True),
     SlowSuite("official clients through transept proxy", lambda binary, log, words: suites.client_tests(binary, log, words, "proxy"), has_filter=True),
     SlowSuite("files of torch", suites.torch_files, has_filter=True),
+    SlowSuite("quantised files of libraries", suites.quantized_files, has_filter=True),
     SlowSuite("huggingface_hub", suites.hub_tests, has_filter=True),
     SlowSuite("chat templates", suites.chat_templates, has_filter=True),
     SlowSuite("images of Pillow", suites.image_tests, has_filter=True),

@@ -115,6 +115,11 @@ def torch_files(binary, log, name_filter=""):
     return run_suite([sys.executable, "tests/torch_files/run.py", "--transept", str(binary), "--filter", name_filter], log)
 
 
+def quantized_files(binary, log, name_filter=""):
+    """tests/quantized_files: quantised weights of other libraries, against what these read. Installs the libraries from PyPI where they are missing."""
+    return run_suite([sys.executable, "tests/quantized_files/run.py", "--transept", str(binary), "--filter", name_filter], log)
+
+
 def server_tests(binary, log, scale=1.0):
     """tests/server/run.py: the running server under load and faults."""
     return run_suite([sys.executable, "tests/server/run.py", "--binary", str(binary), "--scale", str(scale)], log)

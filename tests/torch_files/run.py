@@ -8,34 +8,13 @@ would do harm if they were unpickled.
 torch comes from PyPI; where it cannot be installed, everything is skipped with the reason. Closes with
 `N passed, N failed, N skipped`.
 """
-import argparse
-import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))  # for packages
 
-from packages import prepare_venv
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--transept", type=Path, default=ROOT / "build" / "release" / "transept")
-    parser.add_argument("--filter", default="", help="only cases whose name contains this")
-    options = parser.parse_args()
-    if not options.transept.exists():
-        sys.exit(f"{options.transept}: no such binary")
-    skips = []
-    python = prepare_venv(HERE / "requirements.txt", ROOT / "build" / "torch" / "venv", skips)
-    if python is None:
-        print(f"skipped: {skips[0]}")
-        print("0 passed, 0 failed, 1 skipped")
-        return
-    command = [str(python), str(HERE / "drive.py"), "--transept", str(options.transept.resolve()), "--filter", options.filter]
-    sys.exit(subprocess.run(command).returncode)
-
+from packages import run_in_venv
 
 if __name__ == "__main__":
-    main()
+    run_in_venv(__doc__, HERE, HERE.parent.parent / "build" / "torch" / "venv")
