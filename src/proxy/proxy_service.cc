@@ -239,7 +239,9 @@ struct ProxyService::Passing {
   bool is_doubted = false;                     // which the instance does not believe
   std::function<void(Tunnel)> open_websocket;  // of a WebSocket alone
   std::function<void()> on_answer;             // an answer that is no refusal has begun
-  bool is_open = false;                        // the instance has opened it
+  // Before the answer's end is sent, so that the client's next request finds what came of this one.
+  std::function<void(DecoderPool::Outcome)> on_end;
+  bool is_open = false;  // the instance has opened it
 
   HttpClient::Sink sink() {
     HttpClient::Sink sink = answer_sink();
@@ -303,6 +305,12 @@ void ProxyService::forward(const Work& work) {
     tried.push_back(choice->id);
     Passing passing{.responder = responder, .max_unsent_bytes = options_.max_unsent_bytes};
     passing.on_answer = [&] { pool_.begin_answer(choice->id); };
+    passing.on_end = [&, has_ended = false](DecoderPool::Outcome outcome) mutable {
+      // One that has all the live sessions that it may have is well.
+      const bool is_full = is_websocket(work.request) && outcome == DecoderPool::Outcome::kRefused;
+      if (is_full) outcome = DecoderPool::Outcome::kGivenUp;
+      if (!std::exchange(has_ended, true)) pool_.end(choice->id, outcome, steady_now(), passing.refusal);
+    };
     if (is_websocket(work.request)) {
       passing.open_websocket = [&](Tunnel tunnel) {
         static_cast<OpenWebSocket*>(work.ticket.get())->open(choice->id);
@@ -320,11 +328,7 @@ void ProxyService::forward(const Work& work) {
                                          : responder.is_gone() ? DecoderPool::Outcome::kGivenUp
                                                                : DecoderPool::Outcome::kBroken;
     if (!injected.empty()) pool_.end_hold(choice->id, room);
-    // One that has all the live sessions that it may have is well.
-    const bool is_full = is_websocket(work.request) && outcome == DecoderPool::Outcome::kRefused;
-    if (!passing.is_open) {
-      pool_.end(choice->id, is_full ? DecoderPool::Outcome::kGivenUp : outcome, steady_now(), passing.refusal);
-    }
+    if (!passing.is_open) passing.on_end(outcome);
     if (outcome == DecoderPool::Outcome::kGivenUp) ++num_given_up_;
     if (passing.has_head && outcome != DecoderPool::Outcome::kGivenUp && outcome != DecoderPool::Outcome::kBroken) {
       ++num_answered_;
@@ -371,8 +375,10 @@ DecoderPool::Outcome ProxyService::try_one(const DecoderPool::Choice& choice, co
     if (passing.is_open) return Outcome::kAnswered;
     clients_.keep(choice.url, std::move(client->http));
     if (passing.is_refusal) passing.refusal = proxy_error_words(passing.response.body);
+    const Outcome outcome = passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;
+    passing.on_end(outcome);
     passing.is_stream ? passing.responder.finish() : passing.responder.respond(std::move(passing.response));
-    return passing.is_refusal ? Outcome::kRefused : Outcome::kAnswered;
+    return outcome;
   }
   if (passing.responder.is_gone()) return Outcome::kGivenUp;
   if (!passing.has_head) return passing.is_refusal ? Outcome::kRefused : Outcome::kBroken;
