@@ -90,8 +90,9 @@ Status run_server(const Flags& flags, ServeSettings settings, const EngineConfig
   if (!failure_of(*server, ranks.get()).ok()) {
     // Requests in flight are told by the engine's next step, which is named then.
     for (int i = 0; i < kLooksAtLast && server->engine_failure().ok(); ++i) std::this_thread::sleep_for(kLook);
-    // That step may take long: its first rank finds out when its own part of a layer is done.
-    if (server->engine_failure().ok()) server->give_up(failure_of(*server, ranks.get()), kLastAnswers);
+    // That step may take long: its first rank finds out when its own part of a layer is done. And where it has failed,
+    // who waited is told, but the answers may not be written yet.
+    server->give_up(failure_of(*server, ranks.get()), kLastAnswers);
     server->stop();
     return with_prefix(failure_of(*server, ranks.get()), "the engine failed");
   }
