@@ -1,29 +1,28 @@
 """A BART of random weights that is as wide as ranks need for every type: 4 heads, inputs that bfloat16 divides into 4 leaves, and over 4096 ids.
 tests/models are narrower. Standard library only, the same bytes every time. It knows ids alone."""
-import array
 import json
 import math
 import random
-import struct
-import sys
+
+from speech_model import write_safetensors
 
 WIDTH, HEADS, FFN, LAYERS, POSITIONS, VOCABULARY = 128, 4, 256, 2, 96, 4200
 OFFSET = 2  # BART's positions begin behind as many rows that nothing reads
 
 
 def tensors(rng):
-    """name -> (shape, float32 values)"""
+    """name -> (shape, values)"""
     found = {}
 
     def put(name, *shape, scale):
-        found[name] = (shape, array.array("f", (rng.gauss(0, scale) for _ in range(math.prod(shape)))))
+        found[name] = (shape, [rng.gauss(0, scale) for _ in range(math.prod(shape))])
 
     def linear(name, outputs, inputs):
         put(f"{name}.weight", outputs, inputs, scale=1.5 / math.sqrt(inputs))
         put(f"{name}.bias", outputs, scale=0.1)
 
     def norm(name):
-        found[f"{name}.weight"] = ((WIDTH,), array.array("f", [1.0] * WIDTH))
+        found[f"{name}.weight"] = ((WIDTH,), [1.0] * WIDTH)
         put(f"{name}.bias", WIDTH, scale=0.1)
 
     put("model.shared.weight", VOCABULARY, WIDTH, scale=0.3)
@@ -51,13 +50,5 @@ def make_model(folder):
               "encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS, "encoder_ffn_dim": FFN, "decoder_ffn_dim": FFN,
               "activation_function": "gelu"}
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    header, blobs, at = {}, [], 0
-    for name, (shape, values) in tensors(random.Random(32)).items():
-        if sys.byteorder == "big":
-            values.byteswap()
-        blobs.append(values.tobytes())
-        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [at, at + len(blobs[-1])]}
-        at += len(blobs[-1])
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+    write_safetensors(folder / "model.safetensors", tensors(random.Random(32)))
     return config

@@ -41,7 +41,7 @@ def python_tests(log, name_filter="", binary=None, is_busy=False):
 
 
 def quiet_tests(log):
-    """IN_QUIET."""
+    """The files of IN_QUIET, one after the other."""
     total = Result()
     for name in IN_QUIET:
         total.add(python_test(ROOT / "tests" / name, log, "", None))

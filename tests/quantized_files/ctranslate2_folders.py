@@ -1,5 +1,4 @@
 """Folders of CTranslate2, by its converter of transformers' models. A code means code / weight_scale; its float types are what they are."""
-import json
 import warnings
 
 import numpy
@@ -67,11 +66,7 @@ def folder_of(quantization):
                             whole = floats_of(variables, f"{side}/layer_{layer}/{fused}/{kind}")
                             for part, values in zip(parts, whole.chunk(len(parts))):
                                 widened[f"model.{side}.layers.{layer}.{part}.{kind}"] = values
-        for name, floats in norms_of(variables, bart).items():
-            widened[name] = floats
-        settings = json.loads((stored / "config.json").read_text(encoding="utf-8"))
-        if settings["eos_token"] != "t2":
-            raise ValueError(f"the library's config: {settings}")
+        widened |= norms_of(variables, bart)
         return Made(stored, write_folder(folder / "widened", bart.config, widened), bart.folder, bart.requests, quantization == "float32")
     return make
 
