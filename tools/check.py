@@ -36,8 +36,9 @@ THREADS = ("base", "net", "comm")
 LESS_UNDER_SANITIZERS = ("engine", "media")
 # The folders that compute little, whose tests the short check compiles and runs once, with sanitizers: how the compiler optimises has hardly a part in
 # what they find. Some go through fewer random histories and samples there; ./dev test and --slow run them as release.
-SANITIZED_ALONE = ("apps", "async", "capi", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "load", "net", "prompts", "proxy", "request",
-                   "server", "startup", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword", "text/unicode")
+SANITIZED_ALONE = ("apps", "async", "base", "capi", "comm", "core", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "kv", "kv_storage", "load",
+                   "multimodal", "net", "prompts", "proxy", "quantized", "rank", "recording", "request", "sampling", "server", "speculation", "startup",
+                   "tensor", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword", "text/unicode", "weights")
 FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 2, 120  # a target
 SLOWEST = 6  # groups of cases whose seconds a step prints
 

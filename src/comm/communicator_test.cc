@@ -10,7 +10,6 @@
 #include <random>
 #include <thread>
 
-#include "base/sanitized_testing.h"
 #include "comm/ranks_testing.h"
 
 namespace transept {
@@ -67,7 +66,7 @@ bool is_filled(std::span<const std::byte> bytes, int rank, int call) {
 }
 
 TEST_P(Groups, ExchangesGiveEachRanksPartToAll) {
-  const int num_calls = kSanitized ? 100 : 400;
+  constexpr int num_calls = 400;
   std::atomic<int> num_right = 0;
   run([&](Communicator& ranks) {
     std::mt19937 draw(7);  // the same sizes on all ranks

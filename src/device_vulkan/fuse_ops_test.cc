@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 
+#include "base/random_values_testing.h"
 #include "device_vulkan/kernels.h"
 #include "device_vulkan/record_int8.h"
 #include "device_vulkan/vulkan_rig_testing.h"
@@ -50,9 +51,8 @@ class Ops final {
     return timeline_.range(there, bytes.size());
   }
   BufferRange floats(uint64_t count) {
-    std::normal_distribution<float> normal;
     std::vector<float> values(count);
-    for (float& value : values) value = normal(rng_);
+    testing::fill_with_normals(values, rng_);
     return put(std::as_bytes(std::span(values)));
   }
   // Two numbers of 16 bits a word, of exponents from `least` on, as the type has them.

@@ -243,39 +243,44 @@ void write_whisper(const testing::TestFolder& folder, int64_t num_layers) {
 // Kernels of a step of one row and of many, a decoder layer: what a model of three layers has more than one of one.
 class VulkanDispatches : public VulkanSteps {
  protected:
-  // Of the last step: dispatches.
-  int64_t dispatches(const testing::TestFolder& folder, const EncoderDecoderInputs& inputs, int32_t num_rows,
-                     std::optional<WeightFormat> weights) {
-    const ModelConfig config = ModelConfig::load(folder.path()).value();
-    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, num_rows, config, weights);
+  // Of the last step of so many rows: dispatches.
+  int64_t dispatches(LLMEngine& engine, const EncoderDecoderInputs& inputs, int32_t num_rows) {
     SamplingParams params;
     params.max_tokens = 6;
     params.ignore_eos = true;
     for (int32_t i = 0; i < num_rows; ++i) {
-      CHECK(engine->add_request(std::to_string(i), EncoderDecoderInputs(inputs), params).ok());
+      const std::string id = std::to_string(num_rows) + "-" + std::to_string(i);
+      CHECK(engine.add_request(id, EncoderDecoderInputs(inputs), params).ok());
     }
     StepCounts before, after;
     std::vector<RequestOutput> outputs;
     for (int step = 0; step < 5; ++step) {
       before = after;
-      CHECK(engine->step(outputs).ok());
-      after = engine->executor_stats().steps;
+      CHECK(engine.step(outputs).ok());
+      after = engine.executor_stats().steps;
     }
     EXPECT_EQ(after.num_recorded, before.num_recorded);
+    EXPECT_EQ(after.num_replayed, before.num_replayed + 1);
+    while (engine.has_unfinished_requests()) CHECK(engine.step(outputs).ok());
     return after.num_dispatches - before.num_dispatches;
   }
 
   template <typename Write>
   void expect_few(const EncoderDecoderInputs& inputs, const Write& write, int64_t count = 6,
                   std::optional<WeightFormat> weights = std::nullopt) {
-    for (const int32_t num_rows : {1, 64}) {
-      int64_t counts[2];
-      for (const int num_layers : {1, 3}) {
-        testing::TestFolder folder;
-        write(folder, num_layers);
-        counts[num_layers / 2] = dispatches(folder, inputs, num_rows, weights);
+    constexpr int32_t kMostRows = 64;
+    std::map<int32_t, std::vector<int64_t>> counts;  // of a number of rows: with one layer, and with three
+    for (const int num_layers : {1, 3}) {
+      testing::TestFolder folder;
+      write(folder, num_layers);
+      const std::unique_ptr<LLMEngine> engine =
+          make_engine(*opened().kind, kMostRows, ModelConfig::load(folder.path()).value(), weights);
+      for (const int32_t num_rows : {1, kMostRows}) {
+        counts[num_rows].push_back(dispatches(*engine, inputs, num_rows));
       }
-      EXPECT_EQ(counts[1] - counts[0], 2 * count) << num_rows << " rows: " << counts[0] << " with one layer";
+    }
+    for (const auto& [num_rows, of_layers] : counts) {
+      EXPECT_EQ(of_layers[1] - of_layers[0], 2 * count) << num_rows << " rows: " << of_layers[0] << " with one layer";
     }
   }
 };

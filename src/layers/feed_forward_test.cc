@@ -1,8 +1,7 @@
 #include "layers/feed_forward.h"
+#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
-
-#include <random>
 
 #include "base/folder_testing.h"
 #include "ops/cpu_device.h"
@@ -14,11 +13,7 @@ namespace {
 constexpr int64_t kModelDim = 32, kHidden = 96;
 
 std::vector<float> random_inputs(size_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 0.3f);
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(random);
-  return values;
+  return testing::random_normals(static_cast<int64_t>(count), seed, 0.3f);
 }
 
 testing::TestTensor matrix(const std::string& name, int64_t out, int64_t in, uint32_t seed) {

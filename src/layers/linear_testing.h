@@ -5,9 +5,9 @@
 
 #include <cmath>
 #include <filesystem>
-#include <random>
 
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "layers/linear.h"
 #include "layers/pack_file.h"
 #include "ops/cpu_device.h"
@@ -16,11 +16,7 @@
 namespace transept::testing {
 
 inline std::vector<float> random_values(int64_t count, uint32_t seed, float size = 0.3f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, size);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
+  return random_normals(count, seed, size);
 }
 
 inline TestTensor floats(const std::string& name, std::vector<int64_t> shape, uint32_t seed) {

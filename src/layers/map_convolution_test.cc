@@ -1,13 +1,13 @@
 // Convolutions over pictures and maps, depthwise ones and attention between channels against their definitions in plain
 // loops of double precision, with weights from a checkpoint; and that no dry run takes less memory than a step.
 #include "layers/map_convolution.h"
+#include "base/random_values_testing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
-#include <random>
 
 #include "base/folder_testing.h"
 #include "layers/channel_attention.h"
@@ -22,11 +22,7 @@ using ::testing::HasSubstr;
 using testing::TestFolder;
 
 std::vector<float> random_values(int64_t count, uint32_t seed, float size = 0.5f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, size);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
+  return testing::random_normals(count, seed, size);
 }
 
 TensorView view_of(std::vector<float>& values, int64_t rows) {

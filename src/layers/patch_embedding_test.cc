@@ -1,12 +1,12 @@
 // Proves that patches of a picture are multiplied as torch.nn.Conv2d does, against its definition in plain loops; and
 // that step memory is bounded and no dry run touches a picture.
 #include "layers/patch_embedding.h"
+#include "base/random_values_testing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "base/folder_testing.h"
 #include "ops/cpu_device.h"
@@ -18,13 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::TestFolder;
 
-std::vector<float> random_values(int64_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 0.3f);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
+std::vector<float> random_values(int64_t count, uint32_t seed) { return testing::random_normals(count, seed, 0.3f); }
 
 // Channels, a patch that is not square, and outputs that fill no panel.
 constexpr int64_t kChannels = 3, kHeight = 4, kWidth = 5, kPatchDim = 7;

@@ -1,10 +1,10 @@
 // Proves that a layer whose inputs ranks divide is one rank's to the bit, on every rank: with ranks as threads over the
 // memory that processes share, of every storage, at every level.
 #include "layers/rank_sums.h"
+#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 
 #include "base/folder_testing.h"
@@ -27,11 +27,7 @@ constexpr std::optional<WeightFormat> kStorages[] = {std::nullopt, kBFloat16Form
                                                      int4_format(32)};
 
 std::vector<float> random_values(int64_t count, uint32_t seed, float size) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, size);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
+  return testing::random_normals(count, seed, size);
 }
 
 // Rounds the inputs of every matrix in one way.

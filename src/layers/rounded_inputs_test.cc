@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "layers/linear.h"
 #include "layers/pack_file.h"
 #include "ops/cpu_device.h"
@@ -45,13 +46,7 @@ class RoundingReader final : public MatrixReader {
   Roundings roundings_;
 };
 
-std::vector<float> draw(int64_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
+std::vector<float> draw(int64_t count, uint32_t seed) { return testing::random_normals(count, seed); }
 
 class RoundedInputs : public ::testing::Test {
  protected:

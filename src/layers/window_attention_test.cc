@@ -2,11 +2,11 @@
 // instruction level, for shifts, maps that windows do not divide, and maps that are smaller than a window; with a bias
 // (Swin's) and without one (DaViT's, which fills up small maps). And that patches merge as the reference's do.
 #include "layers/window_attention.h"
+#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "attention/backends.h"
 #include "base/folder_testing.h"
@@ -22,11 +22,7 @@ using testing::TestFolder;
 constexpr int64_t kHeads = 3, kHeadDim = 5, kDim = kHeads * kHeadDim, kSide = 4;
 
 std::vector<float> random_values(int64_t count, uint32_t seed, float size = 0.5f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, size);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
+  return testing::random_normals(count, seed, size);
 }
 
 // A checkpoint of tensors that the test keeps, too.

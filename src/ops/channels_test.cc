@@ -1,10 +1,10 @@
 // Sums by channel against plain loops in double precision; and that threads change no bit.
 #include "ops/channels.h"
+#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "ops/cpu_device.h"
@@ -12,13 +12,7 @@
 namespace transept {
 namespace {
 
-std::vector<float> random_values(int64_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
+std::vector<float> random_values(int64_t count, uint32_t seed) { return testing::random_normals(count, seed); }
 
 // A matrix in rows that are longer than it: what stands behind is kept.
 class Matrix final {

@@ -2,21 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <span>
 #include <vector>
 
+#include "base/random_values_testing.h"
 #include "ops/packed_matrix.h"
 #include "tensor/tensor.h"
 
 namespace transept::test_util {
 
 inline std::vector<float> random_floats(int64_t count, uint32_t seed, float scale = 1) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(rng);
-  return values;
+  return testing::random_normals(count, seed, scale);
 }
 
 // Rows of random numbers; in every second one, from the first on, one entry dwarfs the others.

@@ -52,7 +52,7 @@ double nearest_even(double value) {
   return std::fmod(low, 2) == 0 ? low : low + 1;
 }
 
-class RoundInputs : public testing::Test {
+class RoundInputs : public ::testing::Test {
  protected:
   std::vector<float> round(std::vector<float> x, int64_t rows, const InputQuantization& inputs,
                            const RowStatistics* statistics = nullptr) {
