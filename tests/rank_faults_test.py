@@ -118,7 +118,7 @@ class FaultsTest(unittest.TestCase):
         """A rank, `pause` seconds after these requests run. Checks clients, log and what is left."""
         process, port, ranks = self.serve("--max-model-len", "100000")
         asking = [Asking(port, **one) for one in fields]
-        self.becomes_busy(port, 1)
+        self.becomes_busy(port, len(fields))
         time.sleep(pause)
         for one in asking:
             self.assertTrue(one.is_alive(), f"over before the fault: {one.words()}")

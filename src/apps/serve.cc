@@ -29,7 +29,8 @@ namespace {
 constexpr std::string_view kVerb = "serve";
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr int kLooksAtLast = 5;
-constexpr auto kLastAnswers = std::chrono::milliseconds(500);  // that are written when the engine has failed
+// In which answers are written when the engine has failed: of many clients, on a machine that has other work.
+constexpr auto kLastAnswers = std::chrono::seconds(2);
 
 // What has ended the engine: a step, or a rank while no step ran.
 Status failure_of(const Server& server, const RankProcesses* ranks) {
