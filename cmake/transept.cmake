@@ -89,7 +89,7 @@ if(TRANSEPT_SANITIZE)
   endif()
   if(TRANSEPT_SANITIZE MATCHES "fuzzer-no-link")
     target_compile_options(transept_test_options INTERFACE -fno-sanitize=fuzzer-no-link)
-    # Folders whose code no fuzz target is after: without counters, which are a fifth of their time to compile and to run.
+    # Folders whose code no fuzz target is after: without counters, up to a fifth of their time to compile.
     # Written so, the precompiled headers are theirs as well.
     set(TRANSEPT_UNFUZZED_FOLDERS async attention device_vulkan engine kv kv_storage layers load models ops recording sampling scheduling speculation
         tensor)

@@ -2,7 +2,7 @@
 import os
 from pathlib import Path
 
-# Of an allocation twelve calls are kept, not thirty: to walk the stack was an eighth of the time of the engine's tests.
+# Of an allocation twelve calls are kept, not thirty: to walk the stack takes up to an eighth of the engine's tests.
 ENVIRONMENT = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "malloc_context_size=12"),
                "TSAN_OPTIONS": f"suppressions={Path(__file__).resolve().parent / 'tsan.supp'}"}
 REPORTS = ("ERROR: AddressSanitizer", "WARNING: ThreadSanitizer", "ERROR: LeakSanitizer", "runtime error:")

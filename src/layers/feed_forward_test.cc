@@ -1,9 +1,9 @@
 #include "layers/feed_forward.h"
-#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "ops/cpu_device.h"
 #include "weights/safetensors_testing.h"
 

@@ -1,7 +1,6 @@
 // Convolutions over pictures and maps, depthwise ones and attention between channels against their definitions in plain
 // loops of double precision, with weights from a checkpoint; and that no dry run takes less memory than a step.
 #include "layers/map_convolution.h"
-#include "base/random_values_testing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "layers/channel_attention.h"
 #include "layers/depthwise_conv.h"
 #include "ops/cpu_device.h"

@@ -1,7 +1,6 @@
 // Proves that patches of a picture are multiplied as torch.nn.Conv2d does, against its definition in plain loops; and
 // that step memory is bounded and no dry run touches a picture.
 #include "layers/patch_embedding.h"
-#include "base/random_values_testing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <cmath>
 
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "ops/cpu_device.h"
 #include "weights/safetensors_testing.h"
 

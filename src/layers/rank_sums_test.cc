@@ -1,13 +1,13 @@
 // Proves that a layer whose inputs ranks divide is one rank's to the bit, on every rank: with ranks as threads over the
 // memory that processes share, of every storage, at every level.
 #include "layers/rank_sums.h"
-#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "comm/ranks_testing.h"
 #include "layers/linear.h"
 #include "ops/cpu_device.h"

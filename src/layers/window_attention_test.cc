@@ -2,7 +2,6 @@
 // instruction level, for shifts, maps that windows do not divide, and maps that are smaller than a window; with a bias
 // (Swin's) and without one (DaViT's, which fills up small maps). And that patches merge as the reference's do.
 #include "layers/window_attention.h"
-#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 
 #include "attention/backends.h"
 #include "base/folder_testing.h"
+#include "base/random_values_testing.h"
 #include "layers/patch_merging.h"
 #include "ops/cpu_device.h"
 #include "weights/safetensors_testing.h"

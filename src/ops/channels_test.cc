@@ -1,12 +1,12 @@
 // Sums by channel against plain loops in double precision; and that threads change no bit.
 #include "ops/channels.h"
-#include "base/random_values_testing.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "base/random_values_testing.h"
 #include "ops/cpu_device.h"
 
 namespace transept {
