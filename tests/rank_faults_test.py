@@ -156,7 +156,7 @@ class FaultsTest(unittest.TestCase):
             self.kill_in_an_encode(1000, stream=stream)
 
     def test_a_rank_killed_in_an_encode_whose_layers_take_seconds(self):
-        """Clients are told before the first rank's own part of the layer is over."""
+        """Clients are told, and the process ends, before the first rank's own part of the layer is over."""
         self.kill_in_an_encode(4000)
 
     def test_a_rank_that_is_stopped_under_load(self):

@@ -125,6 +125,11 @@ Status RankProcesses::failure() const {
   return communicator_->failure().value_or(ok_status());
 }
 
+int64_t RankProcesses::step() const {
+  const MutexLock lock(mutex_);
+  return communicator_->step();
+}
+
 void RankProcesses::fail(const Status& why) {
   Communicator* communicator = nullptr;
   {

@@ -40,6 +40,8 @@ class RankProcesses final {
   static std::shared_ptr<Communicator> communicator(const std::shared_ptr<RankProcesses>& ranks);
   // What ended the group, which may be while no step runs; OK: nothing has.
   Status failure() const;
+  // The last that has begun; 0: there was none.
+  int64_t step() const;
 
  private:
   struct Child {

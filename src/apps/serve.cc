@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "apps/end_within.h"
 #include "apps/engine_flags.h"
 #include "apps/epd_flags.h"
 #include "apps/epd_launcher.h"
@@ -31,6 +32,8 @@ constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr int kLooksAtLast = 5;
 // In which answers are written when the engine has failed: of many clients, on a machine that has other work.
 constexpr auto kLastAnswers = std::chrono::seconds(2);
+// For the first rank's part of a step, whose result no one waits for; then its supervisor waits for the end.
+constexpr auto kLastStep = std::chrono::seconds(1);
 
 // What has ended the engine: a step, or a rank while no step ran.
 Status failure_of(const Server& server, const RankProcesses* ranks) {
@@ -50,6 +53,23 @@ int shut_down(Server& server, std::chrono::milliseconds timeout) {
   }
   log_error("requests were cut off: they took longer than --shutdown-timeout");
   return kExitSomeFailed;
+}
+
+// Answers who waits, and stops. Returns why; or ends the process, where the first rank computes for longer yet.
+Status end_failed(Server& server, const RankProcesses* ranks) {
+  // Requests in flight are told by the engine's next step, which is named then.
+  for (int i = 0; i < kLooksAtLast && server.engine_failure().ok(); ++i) std::this_thread::sleep_for(kLook);
+  // That step may take long: its first rank finds out when its own part of a layer is done. And where it has failed,
+  // who waited is told, but the answers may not be written yet.
+  server.give_up(failure_of(server, ranks), kLastAnswers);
+  const auto told = [](const Status& failure) { return with_prefix(failure, "the engine failed"); };
+  const EndWithin end(kLastStep, [&] {
+    const Status failure = failure_of(server, ranks);
+    const bool lacks_step = ranks != nullptr && failure == ranks->failure();  // the engine names it when it has ended
+    return usage_error(kVerb, told(lacks_step ? with_prefix(failure, str_cat("step ", ranks->step())) : failure));
+  });
+  server.stop();
+  return told(failure_of(server, ranks));
 }
 
 Status run_server(const Flags& flags, ServeSettings settings, const EngineConfig& config, int* exit_code) {
@@ -88,15 +108,7 @@ Status run_server(const Flags& flags, ServeSettings settings, const EngineConfig
   server->serve(std::move(model), std::move(instance));
   print_banner(*server, clock.now() - begin);
   while (!interrupted() && failure_of(*server, ranks.get()).ok()) std::this_thread::sleep_for(kLook);
-  if (!failure_of(*server, ranks.get()).ok()) {
-    // Requests in flight are told by the engine's next step, which is named then.
-    for (int i = 0; i < kLooksAtLast && server->engine_failure().ok(); ++i) std::this_thread::sleep_for(kLook);
-    // That step may take long: its first rank finds out when its own part of a layer is done. And where it has failed,
-    // who waited is told, but the answers may not be written yet.
-    server->give_up(failure_of(*server, ranks.get()), kLastAnswers);
-    server->stop();
-    return with_prefix(failure_of(*server, ranks.get()), "the engine failed");
-  }
+  if (!failure_of(*server, ranks.get()).ok()) return end_failed(*server, ranks.get());
   *exit_code = shut_down(*server, shutdown_timeout);
   return ok_status();
 }

@@ -65,6 +65,8 @@ class Communicator {
 
   // For messages: "exchange 118 of step 7". Calls are counted from 1 in each step.
   virtual void begin_step(int64_t step) = 0;
+  // The last of begin_step() here; 0: there was none. Any thread.
+  virtual int64_t step() const = 0;
 
   // Ends the group: the first such error is what all calls of all ranks return, also those that wait. Any thread.
   virtual void fail(const Status& why) = 0;

@@ -52,6 +52,7 @@ class GlooCommunicator final : public Communicator {
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
   void set_spinning(bool) override {}
   void begin_step(int64_t step) override;
+  int64_t step() const override { return step_; }
   void fail(const Status& why) override { link_->fail(why); }
   std::optional<Status> failure() const override { return link_->failure(); }
   Times times() const override;
@@ -114,7 +115,8 @@ class GlooCommunicator final : public Communicator {
   Options options_;
   GroupCall call_;  // the last, or the last message
   uint64_t num_calls_ = 0;
-  int64_t step_ = 0, num_in_step_ = 0;
+  std::atomic<int64_t> step_{0};
+  int64_t num_in_step_ = 0;
   std::atomic<int64_t> calls_ns_{0};
   std::array<std::atomic<int64_t>, kMaxRanks> waited_ns_{};  // by rank
   std::array<Bytes, 2> own_;                                 // the outbox: call % 2

@@ -44,6 +44,7 @@ class SharedCommunicator final : public Communicator {
   void set_rank_timeout(Duration timeout) override { options_.rank_timeout = timeout; }
   void set_spinning(bool spins) override { may_spin_ = spins; }
   void begin_step(int64_t step) override;
+  int64_t step() const override { return step_; }
   void fail(const Status& why) override;
   std::optional<Status> failure() const override { return group_.failure(); }
   Times times() const override;
@@ -70,7 +71,8 @@ class SharedCommunicator final : public Communicator {
   Options options_;
   bool may_spin_ = true;
   uint64_t num_calls_ = 0;  // made, the one in work included
-  int64_t step_ = 0, num_in_step_ = 0;
+  std::atomic<int64_t> step_{0};
+  int64_t num_in_step_ = 0;
   GroupCall call_;  // the last, or the last message
   std::array<std::span<const std::byte>, kMaxRanks> parts_;
   std::vector<uint64_t> num_received_;  // messages, by rank

@@ -37,6 +37,7 @@ class SubCommunicator final : public Communicator {
   void set_rank_timeout(Duration timeout) override { whole_.set_rank_timeout(timeout); }
   void set_spinning(bool spins) override { whole_.set_spinning(spins); }
   void begin_step(int64_t step) override { whole_.begin_step(step); }
+  int64_t step() const override { return whole_.step(); }
   void fail(const Status& why) override { whole_.fail(why); }
   std::optional<Status> failure() const override { return whole_.failure(); }
   Times times() const override { return whole_.times(); }
