@@ -81,7 +81,8 @@ if(TRANSEPT_SANITIZE)
     endif()
   endif()
   # Folders that compute little and whose fuzz targets, if any, are small: the compiler's optimisers are a third of their time.
-  set(TRANSEPT_PLAIN_FOLDERS apps async capi core device_vulkan disagg encoder_cache foreign hub load net prompts proxy rank request server startup)
+  set(TRANSEPT_PLAIN_FOLDERS apps async capi core device_vulkan disagg encoder_cache foreign hub load models net prompts proxy rank request server startup
+      text/chat)
   target_compile_options(transept_test_options INTERFACE -O0)
   if(TRANSEPT_SANITIZE MATCHES "address,undefined")
     # Half of a test's object: what is tested has these checks in its library, and address,undefined's others stay.
@@ -246,7 +247,9 @@ function(transept_library)
     foreach(fuzzer ${fuzzers})
       get_filename_component(target ${fuzzer} NAME_WE)
       add_executable(${target} ${fuzzer})
-      target_link_libraries(${target} PRIVATE transept_${name})
+      # What gives bytes to what is fuzzed need not be fast, nor be counted: compiled as tests are, by their headers.
+      target_link_libraries(${target} PRIVATE transept_${name} transept_test_options GTest::gtest GTest::gmock)
+      transept_precompile(${target} transept_precompiled_tests)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
     endforeach()
   endif()

@@ -36,9 +36,10 @@ THREADS = ("base", "net", "comm")
 LESS_UNDER_SANITIZERS = ("engine", "media")
 # The folders that compute little, whose tests the short check compiles and runs once, with sanitizers: how the compiler optimises has hardly a part in
 # what they find. Some go through fewer random histories and samples there; ./dev test and --slow run them as release.
-SANITIZED_ALONE = ("apps", "async", "base", "capi", "comm", "core", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "kv", "kv_storage", "load",
-                   "multimodal", "net", "prompts", "proxy", "quantized", "rank", "recording", "request", "sampling", "server", "speculation", "startup",
-                   "tensor", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword", "text/unicode", "weights")
+SANITIZED_ALONE = ("apps", "async", "base", "capi", "comm", "core", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "kv", "kv_storage", "layers",
+                   "load", "multimodal", "net", "prompts", "proxy", "quantized", "rank", "recording", "request", "sampling", "server",
+                   "speculation", "speech", "startup", "tensor", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword",
+                   "text/unicode", "weights")
 FUZZ_SECONDS, SLOW_FUZZ_SECONDS = 2, 120  # a target
 SLOWEST = 6  # groups of cases whose seconds a step prints
 
@@ -193,7 +194,7 @@ def sanitized_build_step(preset, labels=(), fuzzers=False):
 
 def release_tests_step(slow):
     labels = () if slow else tested_as_release()
-    return must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log, labels)))
+    return must_have_run(with_fresh_log("test-release", lambda log: run_unit_tests("release", log, labels, is_slow=slow)))
 
 
 def sanitized_step(preset, labels=()):

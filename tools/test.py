@@ -31,7 +31,7 @@ def main():
     binary = suites.binary_of(options.preset)
     if options.ranks:
         return report([("ranks", suites.rank_answers(binary, log, options.filter, options.slow))], log)
-    runs = [("unit tests", run_unit_tests(options.preset, log, name_filter=options.filter)),
+    runs = [("unit tests", run_unit_tests(options.preset, log, name_filter=options.filter, is_slow=options.slow)),
             ("tools", suites.python_tests(log, options.filter, binary))]
     matrix = (["--full"] if options.slow else []) + (["--filter", options.filter] if options.filter else [])
     if binary:

@@ -107,7 +107,7 @@ def is_untold(output):
     return "LeakSanitizer has encountered a fatal error" in output and "detected memory leaks" not in output
 
 
-def run_part(part, log, lock):
+def run_part(part, log, lock, environment):
     """Runs a Part; a case that ends its process has failed, and those behind it run in another one."""
     names, total, reasons, was_untold = list(part.names), Result(), Counter(), False
     while names:
@@ -116,7 +116,7 @@ def run_part(part, log, lock):
             command = [part.binary, f"--gtest_filter={':'.join(names)}", f"--gtest_output=xml:{report}"]
             try:
                 done = subprocess.run(command, cwd=part.folder, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-                                      env={**os.environ, **sanitizers.ENVIRONMENT},
+                                      env={**os.environ, **sanitizers.ENVIRONMENT, **environment},
                                       timeout=CASE_SECONDS + SECONDS_A_CASE * len(names))
                 output, code = done.stdout + done.stderr, f"exit code {done.returncode}"
             except subprocess.TimeoutExpired as why:
@@ -146,8 +146,9 @@ def run_part(part, log, lock):
     return total, reasons
 
 
-def run_unit_tests(preset, log, labels=(), name_filter=""):
-    """Every case of every folder of build/PRESET, or of the folders given."""
+def run_unit_tests(preset, log, labels=(), name_filter="", is_slow=False):
+    """Every case of every folder of build/PRESET, or of the folders given. is_slow: with all that a case may take (base/all_cases_testing.h)."""
+    environment = {"TRANSEPT_TEST_ALL": "1"} if is_slow else {}
     log.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(["ctest", "--test-dir", f"build/{preset}", "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
@@ -157,7 +158,7 @@ def run_unit_tests(preset, log, labels=(), name_filter=""):
     missing = [] if name_filter else unbuilt(listed, labels)
     total, reasons = Result(failed=len(missing), notes=[f"failed: {name} is not built" for name in missing]), Counter()
     with ThreadPoolExecutor(jobs()) as pool:
-        for result, why in pool.map(lambda part: run_part(part, log, lock), parts):
+        for result, why in pool.map(lambda part: run_part(part, log, lock, environment), parts):
             total.add(result)
             reasons += why
     total.notes += [f"skipped: {count} ({reason})" for reason, count in reasons.items()]

@@ -66,7 +66,7 @@ class Runs(unittest.TestCase):
         binary.write_text(BINARY)
         os.chmod(binary, 0o755)
         [part] = list_parts({"tests": [test_of(f"A.{word}", str(binary)) for word in words]})
-        return run_part(part, folder / "log", threading.Lock())
+        return run_part(part, folder / "log", threading.Lock(), {})
 
     def test_cases_count_one_by_one(self):
         result, reasons = self.run_cases("fine", "fails", "skips", "also_fine")

@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "base/all_cases_testing.h"
 #include "base/log.h"
 #include "base/sanitized_testing.h"
 #include "engine/llm_engine.h"
@@ -92,19 +93,21 @@ class VulkanSteps : public ::testing::Test {
   std::map<std::string, std::vector<int32_t>> answers_;
 };
 
+// A quarter of them without takes_all_cases().
 TEST_F(VulkanSteps, AThousandOfMixedLengthsInOneBucketAreReplayed) {
+  const size_t num_steps = testing::takes_all_cases() ? 1000 : 250;
   const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 8);
   run(*engine, 6, 20);
   const DeviceMemory& memory = opened().kind->memory();
   const StepCounts before = engine->executor_stats().steps;
   const uint64_t free = memory.free_bytes();
-  for (int part = 0; part < 100; ++part) run(*engine, 5 + rng_() % 4, 10);
+  for (size_t step = 0; step < num_steps; step += 10) run(*engine, 5 + rng_() % 4, 10);
   const StepCounts after = engine->executor_stats().steps;
   EXPECT_EQ(after.num_recorded, before.num_recorded);
-  EXPECT_EQ(after.num_replayed, before.num_replayed + 1000);
+  EXPECT_EQ(after.num_replayed, before.num_replayed + num_steps);
   EXPECT_EQ(memory.free_bytes(), free);
   EXPECT_EQ(engine->executor_stats().num_arena_overflows, 0);
-  EXPECT_GT(answers_.size(), 100u);
+  EXPECT_GT(answers_.size(), num_steps / 10);
 }
 
 // As many rows as come, on the processor and on the device: rows that fill steps change no token, and poisoned blocks
@@ -133,7 +136,7 @@ TEST_F(VulkanSteps, MemoryAfterManyRequestsIsThatAfterAHundred) {
   const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 32);
   const DeviceMemory& memory = opened().kind->memory();
   const char* const wanted = std::getenv("TRANSEPT_TEST_REQUESTS");
-  const int num_requests = wanted == nullptr ? 600 : std::atoi(wanted);
+  const int num_requests = wanted == nullptr ? 300 : std::atoi(wanted);
   int num_aborted = 0;
   uint64_t free = 0;
   std::vector<std::string> alive;
@@ -201,13 +204,15 @@ TEST_F(VulkanSteps, FewBytesOfARowAreReadBack) {
 // What the host writes for a step is lists of its rows, whatever the model's width, types of weights and layers: rows
 // of tables of embeddings are found on the device.
 TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsSize) {
+  constexpr int32_t kRows = 16;
   std::map<int64_t, int64_t> bytes_of_width;
   for (const int64_t width : {16, 256}) {
     testing::TestFolder folder;
     TinyBart{.d_model = width, .heads = width / 8, .decoder_layers = width == 16 ? 1 : 3, .positions = 96}.write(
         folder);
-    const std::unique_ptr<LLMEngine> engine = make_engine(*opened().kind, 64, ModelConfig::load(folder.path()).value());
-    for (int32_t i = 0; i < 64; ++i) {
+    const std::unique_ptr<LLMEngine> engine =
+        make_engine(*opened().kind, kRows, ModelConfig::load(folder.path()).value());
+    for (int32_t i = 0; i < kRows; ++i) {
       EncoderDecoderInputs inputs;
       inputs.prompt_token_ids = {2};
       inputs.set_encoder_ids({4, 5, 6, 7});
@@ -226,8 +231,8 @@ TEST_F(VulkanSteps, WhatIsUploadedDoesNotDependOnTheModelsSize) {
     bytes_of_width[width] = after.uploaded_bytes - before.uploaded_bytes;
   }
   EXPECT_LE(bytes_of_width[256], bytes_of_width[16]) << "of three layers and of one, too";
-  EXPECT_GT(bytes_of_width[16], 8 * 64 * 4) << "ids";
-  EXPECT_LT(bytes_of_width[16], 8 * 64 * 160) << "two lists of attention, and few words more";
+  EXPECT_GT(bytes_of_width[16], 8 * kRows * 4) << "ids";
+  EXPECT_LT(bytes_of_width[16], 8 * kRows * 160) << "two lists of attention, and few words more";
 }
 
 void write_whisper(const testing::TestFolder& folder, int64_t num_layers) {
@@ -268,14 +273,14 @@ class VulkanDispatches : public VulkanSteps {
   template <typename Write>
   void expect_few(const EncoderDecoderInputs& inputs, const Write& write, int64_t count = 6,
                   std::optional<WeightFormat> weights = std::nullopt) {
-    constexpr int32_t kMostRows = 64;
+    const int32_t most_rows = testing::takes_all_cases() ? 64 : 16;
     std::map<int32_t, std::vector<int64_t>> counts;  // of a number of rows: with one layer, and with three
     for (const int num_layers : {1, 3}) {
       testing::TestFolder folder;
       write(folder, num_layers);
       const std::unique_ptr<LLMEngine> engine =
-          make_engine(*opened().kind, kMostRows, ModelConfig::load(folder.path()).value(), weights);
-      for (const int32_t num_rows : {1, kMostRows}) {
+          make_engine(*opened().kind, most_rows, ModelConfig::load(folder.path()).value(), weights);
+      for (const int32_t num_rows : {1, most_rows}) {
         counts[num_rows].push_back(dispatches(*engine, inputs, num_rows));
       }
     }
