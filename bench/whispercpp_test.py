@@ -48,7 +48,7 @@ class Layout(unittest.TestCase):
         self.assertEqual(folders.tensor_header("ab", (7, 5, 3), 1), struct.pack("<6i", 3, 2, 1, 3, 5, 7) + b"ab")
 
     def test_what_cannot_be_written_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "float32, float16, int8, not bfloat16"):
+        with self.assertRaisesRegex(ValueError, "float32, float16, int8, q5_1, not bfloat16"):
             folders.convert(Path("hf"), Path("file"), "bfloat16")
 
 
@@ -114,8 +114,18 @@ class Numbers(unittest.TestCase):
         self.assertEqual(np.abs(blocks["numbers"]).max(axis=1).tolist(), [127] * 6)
         # Half a step, and what 16 bits of the scale lose.
         self.assertTrue((np.abs(back - values.reshape(-1, 32)) <= largest * (0.5 / 127 + 2**-11) + 1e-6).all())
-        with self.assertRaisesRegex(ValueError, "whole blocks of 32, not of 48"):
-            folders.q8_0(values.reshape(4, 48))
+        for pack in (folders.q8_0, folders.q5_1):
+            with self.assertRaisesRegex(ValueError, "whole blocks of 32, not of 48"):
+                pack(values.reshape(4, 48))
+
+    def test_q5_1_puts_its_bits_where_the_format_has_them(self):
+        import numpy as np
+        packed = folders.q5_1(np.array([range(32), [7] * 32], np.float32))
+        self.assertEqual(len(packed), 2 * 24)
+        scale, least, fifth, *low = struct.unpack("<2eI16B", packed[:24])
+        self.assertEqual((scale, least, fifth), (1, 0, 0xFFFF0000))  # codes from 16 on are the second half
+        self.assertEqual(low, [j | j << 4 for j in range(16)])
+        self.assertEqual(struct.unpack("<2eI16B", packed[24:]), (0, 7, 0, *[0] * 16), "numbers that are all the same divide by nothing")
 
 
 def tensors_of(file):

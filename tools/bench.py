@@ -68,7 +68,8 @@ def main():
     parser.add_argument("--results", nargs="+", metavar="FILE", help="make bench/RESULTS.md of these, and nothing else")
     parser.add_argument("micro", nargs="?", default="", help="micro benchmarks whose name contains it, and nothing else; vision: models that read pictures beside torch "
                         "(bench/vision.py); speculation, caches: beside our own without (bench/reuse.py); parallel: two ranks beside one process (bench/parallel.py); "
-                        "quant: int4 beside int8 and float16, bfloat16 encodes beside float32's (bench/quantized.py); live: live sessions (bench/live.py)")
+                        "quant: int4 beside int8 and float16, bfloat16 encodes beside float32's (bench/quantized.py); foreign: files of whisper.cpp and CTranslate2 "
+                        "beside their engines (bench/foreign.py); live: live sessions (bench/live.py)")
     parser.add_argument("--against", type=Path, metavar="BINARY", help="the workloads through this transept binary too, in alternating rounds: "
                         "the ratio of each figure, and nothing else")
     parser.add_argument("--control", action="store_true", help="with --against: BINARY over itself too, which shows the machine's noise")
@@ -93,10 +94,10 @@ def main():
     if options.micro == "live":
         build("release", "transept")
         sys.exit(subprocess.run([sys.executable, "bench/live.py", "--seconds", "15" if options.quick else "60"], cwd=ROOT).returncode)
-    if options.micro in ("speculation", "caches", "parallel", "quant"):
+    if options.micro in ("speculation", "caches", "parallel", "quant", "foreign"):
         build("release", "transept", "comm_bench")
         choose_python(options)
-        scripts = {"parallel": ["bench/parallel.py"], "quant": ["bench/quantized.py"]}
+        scripts = {"parallel": ["bench/parallel.py"], "quant": ["bench/quantized.py"], "foreign": ["bench/foreign.py"]}
         script = scripts.get(options.micro, ["bench/reuse.py", options.micro])
         MICRO.mkdir(parents=True, exist_ok=True)
         kept = ["--json", str(MICRO / f"{options.micro}.json")] if options.micro == "parallel" else []

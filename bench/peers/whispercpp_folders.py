@@ -1,4 +1,4 @@
-"""whisper.cpp's file of the same numbers as a Hugging Face Whisper folder: float32, float16, or int8 (its q8_0).
+"""whisper.cpp's file of the same numbers as a Hugging Face Whisper folder: float32, float16, int8 (its q8_0) or q5_1.
 
 Magic, sizes, mel filters, words, then tensor after tensor, all little-endian. Only what packs numbers needs numpy and safetensors.
 """
@@ -13,10 +13,11 @@ from shapes import WHISPER_END
 MAGIC = 0x67676D6C
 MEL_BINS = 201  # of a Fourier transform of 400 samples at 16 kHz
 BIN_HZ = 40.0
-FLOAT32, FLOAT16, Q8_0 = 0, 1, 8  # types of tensors
+FLOAT32, FLOAT16, Q5_1, Q8_0 = 0, 1, 7, 8  # types of tensors
 # What the header says of the whole file; from 1000 on it also has the version of the quantization, which is 2.
-FILE_TYPES = {"float32": 0, "float16": 1, "int8": 2 * 1000 + 7}
-BLOCK = 32  # numbers that share a scale in q8_0
+FILE_TYPES = {"float32": 0, "float16": 1, "int8": 2 * 1000 + 7, "q5_1": 2 * 1000 + 9}
+BLOCK_TYPES = {"int8": Q8_0, "q5_1": Q5_1}
+BLOCK = 32  # numbers that share a scale
 BLANK = 220  # the space, which the engine looks for by its word
 
 # Names of a layer's parts and of what stands outside of layers.
@@ -69,7 +70,7 @@ def tensor_type(name, shape, dtype):
     """Matrices are in the file's type, convolutions at most in 16 bits; vectors and positions are always float32."""
     if dtype == "float32" or len(shape) < 2 or shape[-1] == 1 or name.endswith("positional_embedding"):
         return FLOAT32
-    return Q8_0 if dtype == "int8" and len(shape) == 2 else FLOAT16
+    return BLOCK_TYPES.get(dtype, FLOAT16) if len(shape) == 2 else FLOAT16
 
 
 def tensor_header(name, shape, kind):
@@ -135,12 +136,33 @@ def packed_words(found):
 
 # ---- numbers
 
-def q8_0(values):
-    """Blocks of 32: the scale in 16 bits, then numbers of 8, rounded half away from zero. Rows are whole blocks."""
-    import numpy as np
+def blocks_of(values, kind):
+    """[blocks, 32] float32. Rows are whole blocks."""
     if values.shape[-1] % BLOCK:
-        raise ValueError(f"q8_0 wants rows of whole blocks of {BLOCK}, not of {values.shape[-1]}")
-    blocks = values.astype(np.float32).reshape(-1, BLOCK)
+        raise ValueError(f"{kind} wants rows of whole blocks of {BLOCK}, not of {values.shape[-1]}")
+    return values.astype("float32").reshape(-1, BLOCK)
+
+
+def q5_1(values):
+    """Scale and minimum of a block in 16 bits, the fifth bits of its 32 codes, then their other four: code j beside code j + 16."""
+    import numpy as np
+    blocks = blocks_of(values, "q5_1")
+    least = blocks.min(axis=1, keepdims=True)
+    scale = (blocks.max(axis=1, keepdims=True) - least) / np.float32(31)
+    inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale != 0)
+    codes = np.minimum(31, ((blocks - least) * inverse + np.float32(0.5)).astype(np.uint8))
+    half = BLOCK // 2
+    packed = np.empty(len(blocks), dtype=[("scale", "<f2"), ("least", "<f2"), ("fifth", "u1", 4), ("low", "u1", half)])
+    packed["scale"], packed["least"] = scale[:, 0], least[:, 0]
+    packed["fifth"] = np.packbits(codes >> 4, axis=1, bitorder="little")
+    packed["low"] = (codes[:, :half] & 15) | ((codes[:, half:] & 15) << 4)
+    return packed.tobytes()
+
+
+def q8_0(values):
+    """The scale of a block in 16 bits, then its numbers of 8, rounded half away from zero."""
+    import numpy as np
+    blocks = blocks_of(values, "q8_0")
     scale = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
     inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale != 0)
     scaled = (blocks * inverse).astype(np.float64)  # in which adding a half is exact
@@ -151,7 +173,9 @@ def q8_0(values):
 
 
 def packed_tensor(values, kind):
-    return q8_0(values) if kind == Q8_0 else values.astype("<f2" if kind == FLOAT16 else "<f4").tobytes()
+    if kind in (Q5_1, Q8_0):
+        return (q5_1 if kind == Q5_1 else q8_0)(values)
+    return values.astype("<f2" if kind == FLOAT16 else "<f4").tobytes()
 
 
 # ---- the file

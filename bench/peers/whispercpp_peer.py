@@ -18,7 +18,7 @@ from shapes import WHISPER_END, WHISPER_MELS, WHISPER_POSITIONS, WHISPER_PROMPT
 
 SAMPLING_RATE = 16000
 USES_GPU = os.environ.get("TRANSEPT_PEER_DEVICE", "cpu") != "cpu"  # the first that it is built for: tools/gpu_parts.py
-NAMES = {"int8": "q8_0", "float16": "f16", "float32": "f32"}
+NAMES = {"int8": "q8_0", "q5_1": "q5_1", "float16": "f16", "float32": "f32"}
 
 
 def version():

@@ -26,8 +26,8 @@ std::vector<float> counted(size_t count, float first = 0) {
   return values;
 }
 
-// A T5 with one layer a side, 4 wide, and a vocabulary of 3.
-Ct2Writer small_t5(const std::string& spec = "TransformerSpec") {
+// A T5 with one layer a side, 4 wide, and a vocabulary of 3. embedding_scale: a number instead of a switch.
+Ct2Writer small_t5(const std::string& spec = "TransformerSpec", std::optional<float> embedding_scale = {}) {
   Ct2Writer file(spec);
   file.int8("decoder/embeddings/weight", 3, {1, 2, 3, 4, -5, 6, 7, 8, 0, 0, 0, 0});
   file.alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
@@ -54,7 +54,11 @@ Ct2Writer small_t5(const std::string& spec = "TransformerSpec") {
     file.floats(layer + "ffn/layer_norm/gamma", {4}, counted(4));
     file.floats(side + "/layer_norm/gamma", {4}, counted(4));
     file.integer(side + "/num_heads", 2);
-    file.flag(side + "/scale_embeddings", 0);
+    if (embedding_scale.has_value()) {
+      file.number(side + "/scale_embeddings", *embedding_scale);
+    } else {
+      file.flag(side + "/scale_embeddings", 0);
+    }
   }
   file.number("decoder/scale_outputs", 0.5f);
   return file;
@@ -155,6 +159,13 @@ TEST_F(Ct2Model, TokensMayBeLines) {
   ASSERT_TRUE(opened.ok()) << opened.status();
   const Json config = *Json::parse(*opened->folder.read("config.json", 4096));
   EXPECT_EQ(config.find("decoder_start_token_id")->as_int(), 2);
+}
+
+TEST_F(Ct2Model, EmbeddingsMayBeScaledByOne) {
+  EXPECT_TRUE(open(small_t5("TransformerSpec", 1.0f)).ok());
+  EXPECT_THAT(error(small_t5("TransformerSpec", 2.0f)),
+              HasSubstr("scale_embeddings\": is not supported: a T5 has none"));
+  EXPECT_THAT(error(small_t5("TransformerSpec", 3.0f)), HasSubstr("3 is not supported; 1 and 2 are"));
 }
 
 TEST_F(Ct2Model, ScalesAreChecked) {

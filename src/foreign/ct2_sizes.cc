@@ -1,5 +1,7 @@
 #include "foreign/ct2_sizes.h"
 
+#include <cmath>
+
 #include "base/quoted.h"
 
 namespace transept {
@@ -57,6 +59,19 @@ StatusOr<std::string> ct2_activation(const Ct2File& file) {
 bool ct2_flag(const Ct2File& file, std::string_view name, bool fallback) {
   return file.scalar(name).value_or(fallback ? 1 : 0) != 0;
 }
+
+StatusOr<bool> ct2_scales_embeddings(const Ct2File& file, std::string_view side, int64_t width, bool fallback) {
+  const std::string name = str_cat(side, "/scale_embeddings");
+  const Ct2File::Variable* variable = file.find(name);
+  if (variable == nullptr || variable->dtype != "F32") return ct2_flag(file, name, fallback);
+  const double value = file.scalar(name).value_or(1), root = std::sqrt(static_cast<double>(width));
+  if (value != 1 && !ct2_is_near(value, root)) {
+    return file.error(name, str_cat(value, " is not supported; 1 and ", root, " are"));
+  }
+  return value != 1;
+}
+
+bool ct2_is_near(double one, double other) { return std::abs(one - other) <= 1e-4 * std::abs(other); }
 
 bool ct2_same(const Ct2File& file, std::string_view one, std::string_view other) {
   return file.find(one) != nullptr && file.find(one) == file.find(other);

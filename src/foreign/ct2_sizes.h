@@ -27,6 +27,13 @@ StatusOr<std::string> ct2_activation(const Ct2File& file);
 // Whether the variable is there and not 0.
 bool ct2_flag(const Ct2File& file, std::string_view name, bool fallback);
 
+// Whether a side's embeddings are multiplied by the root of their width: "SIDE/scale_embeddings" is the factor, 1 or
+// that root, or a switch, as older files have it. Errors: another factor.
+StatusOr<bool> ct2_scales_embeddings(const Ct2File& file, std::string_view side, int64_t width, bool fallback);
+
+// Whether they differ by a ten-thousandth at most.
+bool ct2_is_near(double one, double other);
+
 // Whether the two names are of one variable.
 bool ct2_same(const Ct2File& file, std::string_view one, std::string_view other);
 

@@ -20,8 +20,6 @@ constexpr std::string_view kEncoderTable = "encoder/embeddings_0/weight", kDecod
                            kDistance = "/layer_0/self_attention/relative_attention_max_distance";
 constexpr double kBartEpsilon = 1e-5;
 
-bool is_near(double one, double other) { return std::abs(one - other) <= 1e-4 * std::abs(other); }
-
 // What a family of BART's form is told from the others by.
 struct BartForm {
   std::string_view model_type, architecture;
@@ -148,11 +146,12 @@ class Opener final {
   Status t5_config(bool is_gated, bool is_tied, bool is_umt5) {
     const std::optional<double> scale = model_.scalar("decoder/scale_outputs");
     const double wanted = 1 / std::sqrt(static_cast<double>(decoder_.width));
-    if (scale.has_value() && !is_near(*scale, wanted)) {
+    if (scale.has_value() && !ct2_is_near(*scale, wanted)) {
       return model_.error("decoder/scale_outputs", str_cat(*scale, " is not supported: a T5 has ", wanted));
     }
-    for (const char* name : {"encoder/scale_embeddings", "decoder/scale_embeddings"}) {
-      if (ct2_flag(model_, name, true)) return model_.error(name, "is not supported: a T5 has none");
+    for (const char* side : {"encoder", "decoder"}) {
+      ASSIGN_OR_RETURN(const bool is_scaled, ct2_scales_embeddings(model_, side, decoder_.width, true));
+      if (is_scaled) return model_.error(str_cat(side, "/scale_embeddings"), "is not supported: a T5 has none");
     }
     if (encoder_.heads != decoder_.heads || encoder_.attention_width != decoder_.attention_width ||
         encoder_.ffn_width != decoder_.ffn_width) {
@@ -239,7 +238,7 @@ class Opener final {
   Status bart_config(const BartForm& form, bool is_shared, bool is_tied) {
     ASSIGN_OR_RETURN(const bool is_scaled, scales_embeddings());
     const Json* epsilon = given_.find("layer_norm_epsilon");
-    if (epsilon != nullptr && epsilon->is_number() && !is_near(epsilon->as_double(), kBartEpsilon)) {
+    if (epsilon != nullptr && epsilon->is_number() && !ct2_is_near(epsilon->as_double(), kBartEpsilon)) {
       return with_param(invalid_argument(folder_.name_of("config.json"), ": layer_norm_epsilon: ", epsilon->dump(),
                                          " is not supported: a ", form.model_type, " has ", kBartEpsilon),
                         "layer_norm_epsilon");
@@ -263,21 +262,11 @@ class Opener final {
     return ok_status();
   }
 
-  // A number, or before that a switch.
   StatusOr<bool> scales_embeddings() const {
-    std::optional<bool> scaled;
-    for (const char* name : {"encoder/scale_embeddings", "decoder/scale_embeddings"}) {
-      const Ct2File::Variable* variable = model_.find(name);
-      const double value = model_.scalar(name).value_or(1), root = std::sqrt(static_cast<double>(encoder_.width));
-      const bool is_number = variable != nullptr && variable->dtype == "F32";
-      if (is_number && value != 1 && !is_near(value, root)) {
-        return model_.error(name, str_cat(value, " is not supported; 1 and ", root, " are"));
-      }
-      const bool is_scaled = is_number ? value != 1 : value != 0;
-      if (scaled.has_value() && *scaled != is_scaled) return model_.error(name, "differs from that of the encoder");
-      scaled = is_scaled;
-    }
-    return *scaled;
+    ASSIGN_OR_RETURN(const bool encoder, ct2_scales_embeddings(model_, "encoder", encoder_.width, true));
+    ASSIGN_OR_RETURN(const bool decoder, ct2_scales_embeddings(model_, "decoder", encoder_.width, true));
+    if (encoder != decoder) return model_.error("decoder/scale_embeddings", "differs from that of the encoder");
+    return decoder;
   }
 
   // ---- Texts

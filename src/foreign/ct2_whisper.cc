@@ -74,9 +74,8 @@ class Opener final {
       RETURN_IF_ERROR(tensors.norm(side + "/layer_norm", ours + ".layer_norm"));
       RETURN_IF_ERROR(tensors.tensor(side + "/position_encodings/encodings", ours + ".embed_positions.weight"));
     }
-    if (ct2_flag(model_, "decoder/scale_embeddings", false)) {
-      return model_.error("decoder/scale_embeddings", "is not supported: a Whisper has none");
-    }
+    ASSIGN_OR_RETURN(const bool is_scaled, ct2_scales_embeddings(model_, "decoder", decoder_.width, false));
+    if (is_scaled) return model_.error("decoder/scale_embeddings", "is not supported: a Whisper has none");
     return std::move(tensors).finish(std::move(file));
   }
 
