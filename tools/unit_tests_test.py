@@ -15,7 +15,7 @@ report, cases = arguments["--gtest_output"].removeprefix("xml:"), []
 for name in arguments["--gtest_filter"].split(":"):
     group, word = name.split(".")
     print(f"[ RUN      ] {name}", flush=True)
-    if word == "dies":
+    if word == "dies" or (word == "wants_all" and "TRANSEPT_TEST_ALL" not in os.environ):
         print("Segmentation fault", flush=True)
         os._exit(11)
     inside = {"fails": '<failure message="x.cc:3&#10;left 1, right 2"/>', "fails_once": "" if os.path.exists(os.path.join(os.path.dirname(__file__), "again")) else '<failure message="x.cc:3"/>', "skips": '<skipped message="x_test.cc:9&#10;no ../shared/golden/text/bart&#10;"/>'}.get(word, "")
@@ -60,13 +60,16 @@ class Parts(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def run_cases(self, *words):
+    def run_cases(self, *words, environment=None):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         binary = folder / "a_test"
         binary.write_text(BINARY)
         os.chmod(binary, 0o755)
         [part] = list_parts({"tests": [test_of(f"A.{word}", str(binary)) for word in words]})
-        return run_part(part, folder / "log", threading.Lock(), {})
+        return run_part(part, folder / "log", threading.Lock(), environment or {})
+
+    def test_cases_have_the_environment_given(self):
+        self.assertEqual([self.run_cases("wants_all", environment=given)[0].passed for given in ({}, {"TRANSEPT_TEST_ALL": "1"})], [0, 1])
 
     def test_cases_count_one_by_one(self):
         result, reasons = self.run_cases("fine", "fails", "skips", "also_fine")
