@@ -222,7 +222,9 @@ TEST_P(Kinds, RanksThatHaveRunApartAreToldSo) {
 
 TEST_P(Kinds, TheErrorNamesBothCalls) {
   const std::vector<Status> errors = errors_of(GetParam(), {}, [](Communicator& ranks) {
+    EXPECT_EQ(ranks.step(), 0);
     ranks.begin_step(7);
+    EXPECT_EQ(ranks.step(), 7);
     for (int i = 0; i < 117; ++i) RETURN_IF_ERROR(ranks.barrier());
     return ranks.exchange(ranks.rank() == 0 ? 64 : 128).status();
   });

@@ -28,7 +28,7 @@ size_t num_characters(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace transept;
   static const std::shared_ptr<const HeaderFont> font = [] {
-    const auto loaded = HeaderFont::load(testing::test_font());
+    const auto loaded = HeaderFont::load(transept::testing::test_font());
     return loaded.ok() ? *loaded : nullptr;
   }();
   if (size < 2) return 0;

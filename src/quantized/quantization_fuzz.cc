@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static_cast<void>(compressed->ignores("model.decoder.layers.0.self_attn.q_proj"));
   }
   if (text.size() + 1 >= input.size()) return 0;
-  static const testing::TestFolder folder;
+  static const transept::testing::TestFolder folder;
   folder.write("model.safetensors", input.substr(text.size() + 1));
   const auto map = WeightMap::open(folder.path());
   if (!map.ok()) return 0;

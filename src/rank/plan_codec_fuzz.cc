@@ -15,7 +15,9 @@ std::vector<std::byte> changed_plan(std::span<const uint8_t> data) {
   using namespace transept;
   std::vector<std::byte> bytes;
   const uint8_t seed = data[1];
-  encode_plan(seed < 8 ? testing::decode_plan_of(1 + seed, 2, 3) : testing::RandomPlans(seed).next(), bytes);
+  encode_plan(
+      seed < 8 ? transept::testing::decode_plan_of(1 + seed, 2, 3) : transept::testing::RandomPlans(seed).next(),
+      bytes);
   for (size_t i = 2; i + 2 < data.size() && !bytes.empty(); i += 3) {
     bytes[(data[i] << 8 | data[i + 1]) % bytes.size()] = std::byte{data[i + 2]};
   }
