@@ -5,7 +5,8 @@
 
 Checkpoints are random, of published shapes, made once below .cache/bench; their files are made by the engines' own converter or by
 peers/whispercpp_folders.py. Ours runs with --quantization int8. Each figure is of a process of its own. whisper.cpp runs with two threads, with and without
-flash attention; CTranslate2 with one thread and with two: the better figure of each round counts. Alone on the machine, please. The Python that runs this has
+flash attention; CTranslate2 with one thread and with two: the better figure of each round counts. A step is the median
+of ours, and the slope between two lengths of a peer's. Alone on the machine, please. The Python that runs this has
 what bench/requirements.txt and bench/requirements-whispercpp.txt name.
 """
 import argparse

@@ -134,15 +134,16 @@ class FaultsTest(unittest.TestCase):
     def test_a_rank_killed_beside_every_kind_of_request(self):
         self.kill_while(0.5, {"num_beams": 4, **LONG}, LONG, {"stream": True, **LONG}, {"n": 3, "temperature": 1, **LONG})
 
-    def kill_in_an_encode(self, num_words, **fields):
-        """A rank, in the middle of an encode of so many words. Nothing was decoded then."""
+    def kill_in_an_encode(self, num_words, pause=None, **fields):
+        """A rank, `pause` seconds after an encode of so many words was asked for, or in its middle. Nothing was decoded then."""
         prompt = "encyclopedia " * num_words
         process, port, ranks = self.serve("--max-model-len", "100000")
-        begin = time.monotonic()
-        Asking(port, max_tokens=1, prompt=prompt).join()
-        took = time.monotonic() - begin
+        if pause is None:
+            begin = time.monotonic()
+            Asking(port, max_tokens=1, prompt=prompt).join()
+            pause = (time.monotonic() - begin) / 2
         asking = Asking(port, **LONG, **fields, prompt=f"an {prompt}")
-        time.sleep(took / 2)
+        time.sleep(pause)
         since = time.monotonic()
         os.kill(ranks[0], signal.SIGKILL)
         self.expect_told([asking], since)
@@ -157,7 +158,7 @@ class FaultsTest(unittest.TestCase):
 
     def test_a_rank_killed_in_an_encode_whose_layers_take_seconds(self):
         """Clients are told, and the process ends, before the first rank's own part of the layer is over."""
-        self.kill_in_an_encode(4000)
+        self.kill_in_an_encode(8000, pause=1.5)
 
     def test_a_rank_that_is_stopped_under_load(self):
         """After --rank-timeout what was in flight may be asked again, elsewhere: 503, not the 504 of a request that took too long."""

@@ -34,8 +34,8 @@ THREADS = ("base", "net", "comm")
 # asan has debug's assertions and poisoned blocks, so debug itself is for --slow: the binary, and the tests of the folders
 # that do less under sanitizers.
 LESS_UNDER_SANITIZERS = ("engine", "media")
-# The folders that compute little, whose tests the short check compiles and runs once, with sanitizers: how the compiler optimises has hardly a part in
-# what they find. Some go through fewer random histories and samples there; ./dev test and --slow run them as release.
+# The folders that compute little, and layers and speech, whose numbers the reference's answers hold: their tests the short check compiles and runs once, with
+# sanitizers, as how the compiler optimises has hardly a part in what they find. Some go through fewer random histories and samples there; ./dev test and --slow run them as release.
 SANITIZED_ALONE = ("apps", "async", "base", "capi", "comm", "core", "device_vulkan", "disagg", "encoder_cache", "foreign", "hub", "kv", "kv_storage", "layers",
                    "load", "multimodal", "net", "prompts", "proxy", "quantized", "rank", "recording", "request", "sampling", "server",
                    "speculation", "speech", "startup", "tensor", "text", "text/chat", "text/families", "text/pipeline", "text/sentencepiece", "text/subword",
